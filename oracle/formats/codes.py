@@ -51,8 +51,10 @@ def encode(
     """
     target = _short(format)
     values = round_to(x, target, rounding, saturate)
-    codes = values.astype(np.int64) if target.is_integer else _floating_codes(values, target)
+    flat = values.reshape(-1)
+    codes = flat.astype(np.int64) if target.is_integer else _floating_codes(flat, target)
     codes &= 2**target.bits - 1
+    codes = codes.reshape(values.shape)
     return codes.astype(np.uint8) if target.bits <= 8 else codes.astype(np.uint16)
 
 
@@ -92,9 +94,7 @@ def _short(format: str | DTypeLike | Format) -> Format:
     """The format, refused if it has more than 16 bits."""
     target = format_of(format)
     if target.bits > 16:
-        raise ValueError(
-            f"{target.name} has codes of more than 16 bits; view the result of cast() as unsigned integers"
-        )
+        raise ValueError(f"{target.name} codes have more than 16 bits; view the result of cast() as unsigned integers")
     return target
 
 
@@ -109,20 +109,21 @@ def _nan_code(format: Format) -> int:
 
 
 def _floating_codes(values: Floats, format: Format) -> NDArray[np.int64]:
-    """Codes of representable values."""
+    """Codes of representable values, a one-dimensional array."""
     magnitude = np.abs(values)
-    # A normal number has float64's fields, with fewer mantissa bits and another bias; infinity comes out right too
-    # once it stands just beyond the largest binade.
-    top = 2.0 * format.max_binade
-    bounded = np.fmin(magnitude, top)
-    codes = np.asarray(bounded).view(np.int64) >> (52 - format.mantissa_bits)
-    codes -= (1023 - format.bias) << format.mantissa_bits
     small = magnitude < format.min_normal
+    special = np.isnan(values)
+    # A normal number has float64's fields, with fewer mantissa bits and another bias. So has an infinity, once it
+    # stands just beyond the last binade.
+    np.fmin(magnitude, 2.0 * format.max_binade, out=magnitude)
+    codes = magnitude.view(np.int64) >> (52 - format.mantissa_bits)
+    codes -= (1023 - format.bias) << format.mantissa_bits
     if small.any():
-        codes = np.where(small, (np.where(small, magnitude, 0.0) / format.min_subnormal).astype(np.int64), codes)
-    codes |= np.signbit(values).astype(np.int64) << (format.bits - 1)
-    if format.has_nan:
-        codes = np.where(np.isnan(values), _nan_code(format), codes)
+        codes[small] = (magnitude[small] / format.min_subnormal).astype(np.int64)
+    if format.signed:
+        codes |= np.signbit(values).astype(np.int64) << (format.bits - 1)
+    if special.any():
+        codes[special] = _nan_code(format)
     return codes
 
 

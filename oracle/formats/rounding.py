@@ -143,7 +143,8 @@ def exact_float64(x: ArrayLike) -> Floats:
             raise TypeError(f"{array.dtype} values beyond 2**53 are not exact in float64; cast them to float64 first")
     elif array.dtype.kind not in "biu" and array.dtype not in _EXACT_DTYPES:
         raise TypeError(f"expected real numbers that float64 holds exactly, got dtype {array.dtype}")
-    return array.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+        return array.astype(np.float64)
 
 
 def _binade(values: Floats) -> Floats:
