@@ -19,39 +19,13 @@ from importlib import resources
 from typing import Any
 
 __all__ = [
-    "SCALAR_TYPES",
-    "Signature",
-    "TypingError",
-    "atomic",
-    "binary",
-    "call",
-    "cast",
-    "index_type",
-    "inplace",
-    "is_known_call",
-    "literal_type",
-    "min_max_skips_nan",
-    "range_item",
-    "setitem",
-    "special",
-    "unary",
-    "unify",
-]
+    "SCALAR_TYPES", "Signature", "TypingError", "atomic", "binary", "call", "cast", "index_type", "inplace",
+    "is_known_call", "literal_type", "min_max_skips_nan", "range_item", "setitem", "special", "unary", "unify",
+]  # fmt: skip
 
 SCALAR_TYPES = (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-)
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+)  # fmt: skip
 _WIDTH = {name: int("".join(filter(str.isdigit, name)) or 0) for name in SCALAR_TYPES}
 _SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -292,11 +266,10 @@ def _checked(name: str) -> str:
 
 
 def _min_max(name: str, types: tuple[str, ...]) -> Signature:
-    if not types:
-        raise TypingError(f"{name}() needs at least one argument")
-    for each in types:
-        if _checked(each) == "bool":
-            raise TypingError(f"numba-cuda does not type {name}({', '.join(types)}): bool is not a number")
+    if len(types) < 2:
+        raise TypingError(f"{name}() needs at least two scalars, got {len(types)}")
+    if "bool" in types and types != ("bool", "bool"):
+        raise TypingError(f"numba-cuda does not type {name}({', '.join(types)}): convert the bool to an integer first")
     result = unify(*types)
     return Signature(result, (result,) * len(types))
 
