@@ -1,4 +1,8 @@
-"""The table of number formats: one record each, with its range, its special values and its overflow rule."""
+"""The table of number formats: one record each, with its range, its special values and its overflow rule.
+
+Sources: IEEE 754-2019 (float64, float32, float16), OCP 8-bit Floating Point Specification 1.0 (e4m3fn, e5m2), OCP
+Microscaling Formats 1.0 (e8m0, e2m1), Noune et al. 2022, "8-bit numerical formats for deep neural networks" (fnuz).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,8 @@ class Format:
         that would be -0; or no code at all, in which case storing a NaN is an error.
     overflow : {"infinity", "saturate"}
         What happens beyond `max` unless the caller says otherwise. Formats with infinities overflow to them, all
-        others go to the nearest finite value, as the conversion instructions of GPUs do (``cvt.satfinite``).
+        others go to the nearest finite value, as the conversion instructions of GPUs do (``cvt.rn.satfinite``, which
+        does so for float8_e5m2 too: pass ``saturate=True`` to model that).
     dtype : numpy.dtype
         The array type that holds it (4-bit formats take a byte per element there).
     """

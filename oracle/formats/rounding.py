@@ -101,12 +101,8 @@ def spacing(x: ArrayLike, format: str | DTypeLike | Format) -> Floats:
     """
     target = format_of(format)
     values = exact_float64(x)
-    if target.is_integer:
-        step = np.ones_like(values)
-    else:
-        step = np.asarray(np.clip(_binade(values), target.min_normal, target.max_binade) * 2.0**-target.mantissa_bits)
-    step[np.isnan(values)] = np.nan
-    return step
+    step = 1.0 if target.is_integer else _binade(values, target) * 2.0**-target.mantissa_bits
+    return np.where(np.isnan(values), np.nan, step)
 
 
 def next_up(x: ArrayLike, format: str | DTypeLike | Format) -> Floats:
@@ -141,15 +137,17 @@ def exact_float64(x: ArrayLike) -> Floats:
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
         if array.size and max(abs(int(array.max())), abs(int(array.min()))) > 2**53:
             raise TypeError(f"{array.dtype} values beyond 2**53 are not exact in float64; cast them to float64 first")
-    elif array.dtype.kind not in "biu" and array.dtype not in _EXACT_DTYPES:
+    elif array.dtype.kind not in "biu" and array.dtype.newbyteorder("=") not in _EXACT_DTYPES:
         raise TypeError(f"expected real numbers that float64 holds exactly, got dtype {array.dtype}")
     with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
         return array.astype(np.float64)
 
 
-def _binade(values: Floats) -> Floats:
-    """The power of two at or below each magnitude: 0 for float64 subnormals, inf for infinity and NaN."""
+def _binade(values: Floats, format: Format) -> Floats:
+    """The power of two at or below each magnitude, kept within those of a floating-point format."""
     binade: Floats = (np.ascontiguousarray(values).view(np.int64) & _EXPONENT_FIELD).view(np.float64)
+    np.maximum(binade, format.min_normal, out=binade)
+    np.minimum(binade, format.max_binade, out=binade)  # infinity and NaN have the largest exponent
     return binade.reshape(values.shape)
 
 
@@ -165,7 +163,7 @@ def _round_integer(values: Floats, format: Format, rounding: Rounding) -> Floats
     else:
         whole = np.trunc(values)
         if rounding == "nearest_away":
-            bounded = np.clip(values, format.lowest - 1, format.max + 1)  # inf - inf would be NaN
+            bounded = np.clip(values, format.lowest, format.max)  # inf - inf would be NaN
             whole = np.trunc(bounded)
             whole = whole + np.copysign(np.abs(bounded - whole) >= 0.5, bounded)
     return np.asarray(np.clip(whole, format.lowest, format.max) + 0.0)
@@ -176,11 +174,9 @@ def _round_floating(values: Floats, out: Floats, format: Format, rounding: Round
 
     Adding 2**52 spacings to a magnitude puts it where float64's own spacing is the format's, so that the hardware
     rounds it there, once, to nearest even; the subtraction is exact. The other directions correct that result.
+    Beyond the last binade the result is only known to overflow.
     """
-    # Beyond the last binade the spacing no longer matters: any result there overflows.
-    step = _binade(values)
-    np.maximum(step, format.min_normal, out=step)
-    np.minimum(step, 2.0 * format.max_binade, out=step)
+    step = _binade(values, format)
     step *= 2.0 ** (52 - format.mantissa_bits)
     magnitude = np.abs(values)
     rounded = np.add(magnitude, step, out=out)
@@ -228,5 +224,5 @@ def _fit_unsigned(rounded: Floats, values: Floats, format: Format, rounding: Rou
     beyond = rounded > format.max
     rounded[beyond] = format.max if saturate else _overflow(values[beyond], format, rounding)
     rounded[(values > 0) & (rounded < format.lowest) & (rounding not in ("toward_zero", "down"))] = format.lowest
-    below = (values <= 0) | (rounded < format.lowest)
+    below = (values < 0) | (rounded < format.lowest)
     rounded[below] = format.lowest if saturate else np.nan
