@@ -1,0 +1,55 @@
+"""Drawing a run's cases: first the curated ones, then random structure, the same ones for the same seed."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from oracle.cases.case import Case
+from oracle.cases.layouts import LAYOUTS
+from oracle.cases.recipes import Structure, recipe_of
+from oracle.cases.recipes.recipe import pick
+from oracle.signature import InputError
+
+
+def curated_count(operator: str) -> int:
+    """How many cases every full run of an operator holds before random ones begin."""
+    return len(recipe_of(operator).curated)
+
+
+def make_cases(operator: str, dtype: str, count: int, seed: int) -> list[Case]:
+    """Cases of one operator and dtype.
+
+    Parameters
+    ----------
+    operator, dtype : str
+        What to draw for.
+    count : int
+        How many; at least 1. The curated cases come first, random ones fill the rest.
+    seed : int
+        Seed of the whole run, at least 0; equal arguments give equal cases.
+
+    Raises
+    ------
+    InputError
+        ``count`` or ``seed`` is out of range.
+    """
+    if count < 1:
+        raise InputError(f"count={count} must be at least 1")
+    if seed < 0:
+        raise InputError(f"seed={seed} must be at least 0")
+    recipe = recipe_of(operator)
+    rng = np.random.default_rng([seed, zlib.crc32(f"{operator} {dtype}".encode())])
+    structures = list(recipe.curated[:count])
+    while len(structures) < count:
+        drawn = recipe.random(rng)
+        value_class, layout = pick(rng, tuple(recipe.classes)), pick(rng, tuple(LAYOUTS))
+        structures.append(Structure(drawn.dims, value_class, layout, drawn.params, drawn.absent))
+    return [
+        Case(
+            operator, dtype, structure.dims, structure.params, structure.value_class, structure.layout,
+            int(rng.integers(2**31)), structure.absent,
+        )
+        for structure in structures
+    ]  # fmt: skip

@@ -1,0 +1,28 @@
+"""Recipes: for each operator, which cases are worth drawing and how its inputs go together."""
+
+from oracle.cases.recipes import attention, gemm, norm, reduce, rope
+from oracle.cases.recipes.recipe import Recipe, Structure
+
+RECIPES: dict[str, Recipe] = {
+    "sum": reduce.SUM,
+    "softmax": reduce.SOFTMAX,
+    "matmul": gemm.MATMUL,
+    "rmsnorm": norm.RMSNORM,
+    "attention": attention.ATTENTION,
+    "rope": rope.ROPE,
+}
+
+__all__ = ["RECIPES", "Recipe", "Structure", "recipe_of"]
+
+
+def recipe_of(operator: str) -> Recipe:
+    """The recipe of an operator.
+
+    Raises
+    ------
+    LookupError
+        No cases can be drawn for it.
+    """
+    if operator not in RECIPES:
+        raise LookupError(f"operator {operator!r} has no recipe for cases; add one to oracle.cases.recipes")
+    return RECIPES[operator]

@@ -1,0 +1,5 @@
+"""The operators, one file per family; importing this package registers them all."""
+
+from oracle.ops import attention, gemm, norm, reduce, rope
+
+__all__ = ["attention", "gemm", "norm", "reduce", "rope"]

@@ -1,0 +1,100 @@
+"""Scaled dot-product attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from oracle.operator import operator
+from oracle.signature import Array, Floats, Output, Range
+from oracle.vocabulary import hull, may_round, pivot, rescaled, scaled
+
+
+def _heads_divide(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
+    heads, kv_heads = sizes["heads"], sizes["kv_heads"]
+    if sizes["head_dim"] == 0 and params["scale"] is None:
+        return "head_dim = 0 has no default scale; pass scale"
+    if kv_heads == 0 and heads == 0:
+        return None
+    if kv_heads == 0 or heads % kv_heads:
+        return f"heads = {heads} must be a multiple of kv_heads = {kv_heads}"
+    return None
+
+
+@operator(family="attention", check=_heads_divide)
+def attention(
+    q: Annotated[Array, Floats("batch heads queries head_dim")],
+    k: Annotated[Array, Floats("batch kv_heads keys head_dim")],
+    v: Annotated[Array, Floats("batch kv_heads keys v_dim")],
+    *,
+    causal: Literal["none", "top_left", "bottom_right"] = "none",
+    scale: Annotated[float | None, Range(0.0, open=True)] = None,
+) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
+    """Attention: ``out = softmax(scale · q kᵀ + mask) v``, and the log of each row's sum of exponentials.
+
+    Query head h reads key and value head ``h // (heads / kv_heads)``: multi-head where the two counts agree,
+    multi-query where kv_heads is 1, grouped-query between.
+
+    Parameters
+    ----------
+    q : array (batch, heads, queries, head_dim)
+        float16, bfloat16, float32 or float64.
+    k : array (batch, kv_heads, keys, head_dim)
+        q's dtype; kv_heads divides heads.
+    v : array (batch, kv_heads, keys, v_dim)
+        q's dtype.
+    causal : "none", "top_left" or "bottom_right"
+        Which keys query i sees: all; those with j <= i; those with j <= i + keys - queries.
+    scale : float, optional
+        Factor of the scores, above 0; 1 / sqrt(head_dim) if not given.
+
+    Returns
+    -------
+    out : array (batch, heads, queries, v_dim)
+        q's dtype. A row that sees no key is 0.
+    lse : array (batch, heads, queries)
+        Natural log of Σ exp(score); float32, for float64 inputs float64. A row that sees no key has -inf.
+
+    Notes
+    -----
+    Rounding points: scores, exponentials, sums and the quotient, in the compute type; ``out`` and ``lse`` once
+    each to their dtype. The scale may be applied to q or to the scores, and the maximum may be a running one.
+
+    Raises
+    ------
+    InputError
+        heads is no multiple of kv_heads, scale is not above 0, or shapes and dtypes that disagree.
+
+    Source: Vaswani et al., "Attention Is All You Need" (2017), equation 1; Dao, "FlashAttention-2" (2023), for
+    the log-sum-exp and the bottom-right mask.
+
+    Examples
+    --------
+    >>> out, lse = attention(np.zeros((1, 1, 1, 4)), np.zeros((1, 1, 2, 4)), np.array([[[[1.0], [3.0]]]]))
+    >>> out, lse
+    (array([[[[2.]]]]), array([[[0.69314718]]]))
+    """
+    batch, heads, queries, head_dim = q.shape
+    _, kv_heads, keys, v_dim = v.shape
+    scale = 1 / math.sqrt(head_dim) if scale is None else scale
+    # Query heads that share a key head stand together: (batch, kv_heads, group, queries, head_dim).
+    q = q.reshape(batch, kv_heads, heads // max(kv_heads, 1), queries, head_dim)
+    k, v = k[:, :, np.newaxis], v[:, :, np.newaxis]
+
+    row, column = np.arange(queries)[:, np.newaxis], np.arange(keys)
+    last = {"none": row * 0 + keys, "top_left": row, "bottom_right": row + keys - queries}[causal]
+    visible = column <= last
+    seen = np.any(visible, axis=-1, keepdims=True)
+
+    score = np.where(visible, scaled(q @ np.swapaxes(k, -1, -2), scale), -np.inf)
+    largest = pivot(np.where(seen, np.max(score, axis=-1, keepdims=True, initial=-np.inf), 0.0))
+    weight = rescaled(np.exp(score - largest))
+    total = np.where(seen, np.sum(weight, axis=-1, keepdims=True), 1.0)
+    out = may_round(weight) @ v / total
+    if keys:
+        out = hull(out, np.min(v, axis=-2, keepdims=True), np.max(v, axis=-2, keepdims=True), terms=keys)
+    lse = np.where(seen, largest + np.log(total), -np.inf)[..., 0]
+    return out.reshape(batch, heads, queries, v_dim), lse.reshape(batch, heads, queries)

@@ -1,0 +1,288 @@
+"""Signatures of operators: inputs with named dimensions, parameters with ranges, outputs, and their validation."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+FLOAT_DTYPES = ("float16", "bfloat16", "float32", "float64")
+INTEGER_DTYPES = ("int32", "int64")
+
+
+class InputError(ValueError):
+    """An input or a parameter lies outside an operator's specification; the message names the value and the fix."""
+
+
+@dataclass(frozen=True)
+class Floats:
+    """Annotation of a floating-point input: its dimensions by name, ``...`` for any leading ones.
+
+    ``transposed_by`` names a boolean parameter under which the dimensions arrive in reverse order.
+    """
+
+    dims: str
+    transposed_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Annotation of an integer input (int32 or int64) whose values lie in ``0 <= value < below`` (a dimension)."""
+
+    dims: str
+    below: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Annotation of a result: its name, and the input whose dtype it has.
+
+    A ``statistic`` is float32 instead, and float64 for float64 inputs.
+    """
+
+    name: str
+    like: str
+    statistic: bool = False
+
+
+@dataclass(frozen=True)
+class Range:
+    """Annotation of a numeric parameter: ``low <= value`` or, where ``open``, ``low < value``."""
+
+    low: float
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input: its name, its dimensions, ``float`` or ``integer``, and whether it may be left out."""
+
+    name: str
+    dims: tuple[str, ...]
+    kind: Literal["float", "integer"]
+    optional: bool = False
+    transposed_by: str | None = None
+    below: str | None = None
+
+    def order(self, params: Mapping[str, Any]) -> tuple[str, ...]:
+        """Dimension names in the order in which the array has them under ``params``."""
+        transposed = self.transposed_by is not None and params[self.transposed_by]
+        return self.dims[::-1] if transposed else self.dims
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter: name, accepted Python types, default, and either choices or a lower limit."""
+
+    name: str
+    types: tuple[type, ...]
+    default: Any
+    choices: tuple[Any, ...] = ()
+    range: Range | None = None
+
+    def describe(self) -> str:
+        """What the parameter accepts, in words."""
+        if self.choices:
+            return "one of " + ", ".join(repr(choice) for choice in self.choices)
+        names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in self.types)
+        if self.range is None:
+            return names
+        return f"{names} {'>' if self.range.open else '>='} {self.range.low:g}"
+
+    def accepts(self, value: object) -> bool:
+        """Whether ``value`` is of an accepted type and in range."""
+        if self.choices:
+            return value in self.choices
+        if isinstance(value, bool) and bool not in self.types:
+            return False
+        numeric = self.types + ((int,) if float in self.types else ())
+        if not isinstance(value, numeric):
+            return False
+        if value is None or self.range is None or isinstance(value, bool):
+            return True
+        number = float(typing.cast(float, value))
+        inside = number > self.range.low if self.range.open else number >= self.range.low
+        return inside and bool(np.isfinite(number))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Inputs, parameters and outputs of an operator, in the order of its arguments and results."""
+
+    operator: str
+    inputs: dict[str, Input]
+    params: dict[str, Param]
+    outputs: tuple[Output, ...]
+
+    def complete(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters, defaults filled in.
+
+        Raises
+        ------
+        InputError
+            A parameter is unknown, of the wrong type, or out of range.
+        """
+        for name in params:
+            if name not in self.params:
+                known = ", ".join(self.params) or "none"
+                raise InputError(f"{self.operator} has no parameter {name!r}; its parameters: {known}")
+        complete = {name: params.get(name, spec.default) for name, spec in self.params.items()}
+        for name, value in complete.items():
+            if not self.params[name].accepts(value):
+                raise InputError(f"{self.operator}: {name}={value!r} must be {self.params[name].describe()}")
+        return complete
+
+    def bind(self, inputs: Mapping[str, Array | None], params: Mapping[str, Any]) -> dict[str, int]:
+        """Sizes of the named dimensions; leading ``...`` dimensions are named d0, d1, …
+
+        Raises
+        ------
+        InputError
+            An input is missing, unknown, of the wrong rank or dtype, disagrees with another one about a
+            dimension, or holds an index out of range.
+        """
+        for name in inputs:
+            if name not in self.inputs:
+                raise InputError(f"{self.operator} has no input {name!r}; its inputs: {', '.join(self.inputs)}")
+        sizes: dict[str, int] = {}
+        origin: dict[str, str] = {}
+        for name, array in self.given(inputs).items():
+            for dim, size in zip(self._dims_of(name, array, params), array.shape, strict=True):
+                if sizes.setdefault(dim, size) != size:
+                    raise InputError(
+                        f"{self.operator}: dimension {dim} is {size} in {name} of shape {array.shape} "
+                        f"but {sizes[dim]} in {origin[dim]}"
+                    )
+                origin.setdefault(dim, name)
+        self._check_dtypes(inputs)
+        self._check_indices(inputs, sizes)
+        return sizes
+
+    def given(self, inputs: Mapping[str, Array | None]) -> dict[str, Array]:
+        """The inputs that are present, in order. A required one that is absent raises InputError."""
+        present = {}
+        for name, spec in self.inputs.items():
+            array = inputs.get(name)
+            if array is not None:
+                if not isinstance(array, np.ndarray):
+                    raise InputError(f"{self.operator}: {name} must be a NumPy array, not {type(array).__name__}")
+                present[name] = array
+            elif not spec.optional:
+                raise InputError(f"{self.operator}: input {name} is missing")
+        return present
+
+    def shape_of(self, name: str, sizes: Mapping[str, int], params: Mapping[str, Any]) -> tuple[int, ...]:
+        """Shape of input ``name`` where the named dimensions have the given sizes."""
+        leading = tuple(size for dim, size in sizes.items() if dim[0] == "d" and dim[1:].isdigit())
+        shape: tuple[int, ...] = ()
+        for dim in self.inputs[name].order(params):
+            shape += leading if dim == "..." else (sizes[dim],)
+        return shape
+
+    def _dims_of(self, name: str, array: Array, params: Mapping[str, Any]) -> tuple[str, ...]:
+        dims = self.inputs[name].order(params)
+        if "..." not in dims:
+            if array.ndim != len(dims):
+                expected = ", ".join(dims)
+                raise InputError(
+                    f"{self.operator}: {name} has shape {array.shape}; expected {len(dims)} dimensions ({expected})"
+                )
+            return dims
+        free = array.ndim - len(dims) + 1
+        if free < 0:
+            raise InputError(
+                f"{self.operator}: {name} has shape {array.shape}; expected at least {len(dims) - 1} dimension(s)"
+            )
+        at = dims.index("...")
+        return dims[:at] + tuple(f"d{axis}" for axis in range(free)) + dims[at + 1 :]
+
+    def _check_dtypes(self, inputs: Mapping[str, Array | None]) -> None:
+        first: tuple[str, str] | None = None
+        for name, array in self.given(inputs).items():
+            kind, dtype = self.inputs[name].kind, array.dtype.name
+            allowed = FLOAT_DTYPES if kind == "float" else INTEGER_DTYPES
+            if dtype not in allowed:
+                raise InputError(f"{self.operator}: {name} has dtype {dtype}; expected one of {', '.join(allowed)}")
+            if kind == "float":
+                first = first or (name, dtype)
+                if dtype != first[1]:
+                    raise InputError(
+                        f"{self.operator}: {name} has dtype {dtype} but {first[0]} has {first[1]}; "
+                        "floating-point inputs share one dtype"
+                    )
+
+    def _check_indices(self, inputs: Mapping[str, Array | None], sizes: Mapping[str, int]) -> None:
+        for name, array in self.given(inputs).items():
+            below = self.inputs[name].below
+            if below is None or array.size == 0:
+                continue
+            wrong = (array < 0) | (array >= sizes[below])
+            if wrong.any():
+                at = tuple(int(axis[0]) for axis in np.nonzero(wrong))
+                raise InputError(
+                    f"{self.operator}: {name}[{', '.join(map(str, at))}] = {array[at]} "
+                    f"must be at least 0 and below {below} = {sizes[below]}"
+                )
+
+
+def signature_of(name: str, function: Callable[..., Any]) -> Signature:
+    """Read an operator's signature from the annotations of its function.
+
+    Raises
+    ------
+    TypeError
+        An argument or the result lacks an annotation of this module.
+    """
+    hints = typing.get_type_hints(function, include_extras=True)
+    inputs: dict[str, Input] = {}
+    params: dict[str, Param] = {}
+    for argument in inspect.signature(function).parameters.values():
+        if argument.name not in hints:
+            raise TypeError(f"{name}: argument {argument.name} has no annotation")
+        if argument.kind is inspect.Parameter.KEYWORD_ONLY:
+            params[argument.name] = _param(argument.name, hints[argument.name], argument.default)
+        else:
+            inputs[argument.name] = _input(name, argument.name, hints[argument.name], argument.default is None)
+    return Signature(name, inputs, params, _outputs(name, hints.get("return")))
+
+
+def _input(operator: str, name: str, hint: Any, optional: bool) -> Input:
+    for member in (hint, *typing.get_args(hint)):
+        for note in getattr(member, "__metadata__", ()):
+            if isinstance(note, Floats):
+                return Input(name, tuple(note.dims.split()), "float", optional, note.transposed_by)
+            if isinstance(note, Integers):
+                return Input(name, tuple(note.dims.split()), "integer", optional, below=note.below)
+    raise TypeError(f"{operator}: input {name} must be annotated Annotated[Array, Floats(...)] or Integers(...)")
+
+
+def _param(name: str, hint: Any, default: Any) -> Param:
+    limits: Range | None = None
+    choices: tuple[Any, ...] = ()
+    for note in getattr(hint, "__metadata__", ()):
+        limits = note if isinstance(note, Range) else limits
+    bare = hint.__origin__ if hasattr(hint, "__metadata__") else hint
+    if typing.get_origin(bare) is Literal:
+        choices = typing.get_args(bare)
+        kinds = [type(choice) for choice in choices]
+    elif isinstance(bare, types.UnionType) or typing.get_origin(bare) is typing.Union:
+        kinds = list(typing.get_args(bare))
+    else:
+        kinds = [bare]
+    return Param(name, tuple(kinds), default, choices, limits)
+
+
+def _outputs(operator: str, hint: Any) -> tuple[Output, ...]:
+    members = typing.get_args(hint) if typing.get_origin(hint) is tuple else (hint,)
+    notes = [note for member in members for note in getattr(member, "__metadata__", ())]
+    outputs = tuple(note for note in notes if isinstance(note, Output))
+    if len(outputs) != len(members):
+        raise TypeError(f"{operator}: each result must be annotated Annotated[Array, Output(name, like=...)]")
+    return outputs
