@@ -1,0 +1,255 @@
+"""Error rules of matrix products: n·u·S over any order, with or without FMA; input errors leave as common ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oracle.error.array import Array, ErrorBounded, Errors, SumFacts, lift, make, plus, root_sum, settle
+from oracle.error.lattice import distinct_share, lowest_bit
+from oracle.error.reductions import deviation, holds_exactly, rounding_of_sum
+from oracle.error.registry import UnsupportedOperationError, function_rule, ufunc_rule
+from oracle.numerics import Numerics
+
+_TILES = 16
+_CHUNK = 1 << 22  # elements of a partial product held at once
+
+
+@ufunc_rule(np.matmul)
+def matmul(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
+    """a @ b over the last two axes."""
+    left, right = settle(lift(a, numerics)), settle(lift(b, numerics))
+    value = np.asarray(
+        np.matmul(a.value if isinstance(a, ErrorBounded) else a, b.value if isinstance(b, ErrorBounded) else b)
+    )
+    flat = value.shape
+    left_column, right_row = left.ndim == 1, right.ndim == 1
+    if left_column:
+        left = left.map(lambda field: field[None, :])
+    if right_row:
+        right = right.map(lambda field: field[:, None])
+    full = (*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1])
+    return _contract(numerics, value, value.reshape(full), left, right, flat)
+
+
+def _product(x: Array | None, y: Array | None) -> Errors:
+    return None if x is None or y is None else np.matmul(x, y)
+
+
+def _contract(
+    numerics: Numerics, value: Array, full: Array, left: ErrorBounded, right: ErrorBounded, shape: tuple[int, ...]
+) -> ErrorBounded:
+    length = left.shape[-1]
+    if full.size == 0 or length == 0:
+        return make(value, numerics)
+    a, b = left.value, right.value
+    least = numerics.format.min_subnormal
+    a_size, b_size = np.abs(a), np.abs(b)
+    own: Any = np.zeros(full.shape)
+    a_whole, b_whole = a_size, b_size
+    finite_inputs = bool(np.isfinite(a_size.max()) and np.isfinite(b_size.max()))
+    if left.bound is not None:
+        a_whole = a_size + left.bound
+        # certainly 0 in the kernel: its product is no term, what it stands for is its bound
+        a_whole = np.where(a_whole < least, 0.0, a_whole)
+        own = own + np.matmul(left.bound, b_size)
+    if right.bound is not None:
+        b_whole = b_size + right.bound
+        b_whole = np.where(b_whole < least, 0.0, b_whole)
+        own = own + np.matmul(a_size if left.bound is None else a_size + left.bound, right.bound)
+    magnitude = np.matmul(a_whole, b_whole)
+    squares = np.matmul(a * a, b * b)
+    terms = _terms(a_whole, b_whole, full.shape, length)
+    step = _lattice_step(numerics, left, right, a_whole, b_whole, magnitude)
+    facts = SumFacts(terms, magnitude, squares, step, own)
+    fresh = rounding_of_sum(numerics, facts, extra_roundings=1.0)
+    if numerics.is_float64:
+        fresh = np.where(holds_exactly(numerics, facts), 0.0, fresh + numerics.accumulator_roundoff * magnitude)
+    sigma: Errors = None
+    if fresh.any():
+        sigma = np.where(fresh > 0.0, _fresh_sigma(numerics, a, b, full, facts, length), 0.0)
+    common = plus(_product(left.common, b_size), _product(a_size, right.common))
+    independent = plus(
+        _product(None if left.sigma is None else left.sigma**2, b_size**2),
+        _product(a_size**2, None if right.sigma is None else right.sigma**2),
+    )
+    common = root_sum(common, None if independent is None else np.sqrt(independent))
+    bound = own + fresh
+    if not finite_inputs:  # inf·0 and inf − inf are NaN in the kernel too
+        strange = ~np.isfinite(full)
+        bound = np.where(strange & np.isnan(bound), 0.0, bound)
+        sigma = None if sigma is None else np.where(strange, 0.0, sigma)
+    exact = holds_exactly(numerics, facts) if numerics.is_float64 else np.zeros(1, bool)
+    pending: Any = True if not exact.any() else ~exact.reshape(shape)
+    result = make(
+        value,
+        numerics,
+        bound.reshape(shape),
+        None if sigma is None else sigma.reshape(shape),
+        None if common is None else common.reshape(shape),
+        pending,
+    )
+    result.facts = SumFacts(*(np.asarray(f).reshape(shape) for f in (terms, magnitude, squares, step, own)))
+    return result
+
+
+def _terms(a: Array, b: Array, shape: tuple[int, ...], length: int) -> Array:
+    a_there, b_there = a != 0.0, b != 0.0
+    if a_there.all() and b_there.all():
+        return np.full(shape, float(length))
+    if length < 1 << 24:
+        return np.matmul(a_there.astype(np.float32), b_there.astype(np.float32)).astype(np.float64)
+    return np.matmul(a_there.astype(np.float64), b_there.astype(np.float64))
+
+
+def _lattice_step(
+    numerics: Numerics, left: ErrorBounded, right: ErrorBounded, a_whole: Array, b_whole: Array, magnitude: Array
+) -> Array:
+    """The lattice of the products of each row and column, 0 where there is none that helps."""
+    rows = _lowest(left, a_whole, -1)
+    columns = _lowest(right, b_whole, -2)
+    with np.errstate(all="ignore"):
+        step = rows[..., :, None] * columns[..., None, :]
+    step = np.where(np.isfinite(step), step, np.where(magnitude == 0.0, 1.0, 0.0))
+    return np.where(np.isnan(step), 0.0, step)
+
+
+def _lowest(x: ErrorBounded, whole: Array, axis: int) -> Array:
+    bits = lowest_bit(x.value).reshape(x.shape)
+    if x.bound is not None:
+        bits = np.where(whole == 0.0, np.inf, np.where(x.bound > 0.0, 0.0, bits))
+    return np.asarray(bits.min(axis=axis))
+
+
+def _fresh_sigma(numerics: Numerics, a: Array, b: Array, y: Array, facts: SumFacts, length: int) -> Array:
+    u = numerics.accumulator_roundoff
+    prefix, swamped = _tile_prefixes(a, b, y, length, u)
+    with np.errstate(all="ignore"):
+        repeats = _repeats(a, b, facts.magnitude, u)
+    rounded_products = facts.squares * (u * u / 3.0)
+    sigma = deviation(numerics, length, y, facts.squares, prefix, repeats, swamped)
+    return np.asarray(np.sqrt(sigma**2 + rounded_products * repeats))
+
+
+def _tile_prefixes(a: Array, b: Array, y: Array, length: int, u: float) -> tuple[Array, Array]:
+    """Σ(partial sum)² in natural and reversed order from the sums over tiles, and the terms too small to register."""
+    width = max(1, -(-length // _TILES))
+    forward, backward = np.zeros(y.shape), np.zeros(y.shape)
+    largest, running = np.zeros(y.shape), np.zeros(y.shape)
+    starts = range(0, length, width)
+    keep = y.size * len(starts) <= 4 * _CHUNK
+    sizes: list[Array] = []
+    wide = _dynamic_range(a) * _dynamic_range(b) * u > 1.0 / 16.0 and keep
+    for start in starts:
+        piece = slice(start, start + width)
+        tile_width = min(width, length - start)
+        running = running + np.matmul(a[..., piece], b[..., piece, :])
+        forward += tile_width * running * running
+        rest = y - running
+        backward += tile_width * rest * rest
+        if wide:
+            np.maximum(largest, np.abs(running), out=largest)
+            np.maximum(largest, np.abs(rest), out=largest)
+            sizes.append(np.matmul(np.abs(a[..., piece]), np.abs(b[..., piece, :])) / tile_width)
+    swamped = np.zeros(y.shape)
+    for size in sizes:
+        swamped += np.where(size < 2.0 * u * largest, size, 0.0) * width
+    return np.maximum(forward, backward), swamped
+
+
+def _dynamic_range(x: Array) -> float:
+    size = np.abs(x)
+    typical = (
+        float(np.median(size[size > 0.0]))
+        if size.size <= 1 << 16 and (size > 0.0).any()
+        else float(size.mean()) * 2.0**-10
+    )
+    return float(size.max() / typical) if typical > 0.0 else 1.0
+
+
+def _repeats(a: Array, b: Array, magnitude: Array, u: float) -> Any:
+    """Low entropy of the products, from one sampled partner per row and per column."""
+    columns, rows = b.shape[-1], a.shape[-2]
+    length = a.shape[-1]
+    picks = np.unique(np.linspace(0, length - 1, min(length, 96)).astype(np.int64)) if length > 96 else slice(None)
+    a_part, b_part = a[..., picks], b[..., picks, :]
+    share: Any = 1.0
+    for j in {0, columns // 2}:
+        terms = a_part * b_part[..., j][..., None, :]
+        share = np.maximum(share, distinct_share(terms, u * np.maximum(magnitude[..., j], 1e-300) / 4.0)[..., :, None])
+    for i in {0, rows // 2}:
+        terms = np.swapaxes(b_part, -1, -2) * a_part[..., i, :][..., None, :]
+        share = np.maximum(
+            share, distinct_share(terms, u * np.maximum(magnitude[..., i, :], 1e-300) / 4.0)[..., None, :]
+        )
+    return np.minimum(share * (length / max(1, a_part.shape[-1])) if np.max(share) > 1.0 else share, float(length))
+
+
+@function_rule(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> ErrorBounded:
+    """np.dot of at most two-dimensional arrays."""
+    numerics = a.numerics if isinstance(a, ErrorBounded) else b.numerics
+    x, y = lift(a, numerics), lift(b, numerics)
+    if x.ndim > 2 or y.ndim > 2 or x.ndim == 0 or y.ndim == 0:
+        raise UnsupportedOperationError(
+            f"np.dot of {x.ndim}- and {y.ndim}-dimensional arrays has no error rule; use @ or *."
+        )
+    return _revalued(matmul(numerics, a, b), np.dot(x.value, y.value))
+
+
+def _revalued(x: ErrorBounded, value: Any) -> ErrorBounded:
+    result = make(np.asarray(value), x.numerics, x.bound, x.sigma, x.common, x.pending)
+    result.facts = x.facts
+    return result
+
+
+@function_rule(np.einsum)
+def einsum(subscripts: str, *inputs: Any, **options: Any) -> ErrorBounded:
+    """One or two operands, written with an explicit output (``ij,jk->ik``): a contraction over the letters left out."""
+    numerics = next(x.numerics for x in inputs if isinstance(x, ErrorBounded))
+    spec = subscripts.replace(" ", "") if isinstance(subscripts, str) else ""
+    if "->" not in spec or "." in spec or len(inputs) > 2:
+        raise UnsupportedOperationError(
+            f"np.einsum({subscripts!r}) with {len(inputs)} operands has no error rule; give one or two operands, every letter and '->'."
+        )
+    sources, output = spec.split("->")
+    letters = sources.split(",")
+    if any(len(set(part)) != len(part) for part in letters):
+        raise UnsupportedOperationError(f"np.einsum({subscripts!r}) takes a diagonal, which has no error rule.")
+    arrays = [lift(x, numerics) for x in inputs]
+    value = np.einsum(subscripts, *(x.value if isinstance(x, ErrorBounded) else x for x in inputs), **options)
+    if len(arrays) == 1:
+        (part,) = letters
+        reduced = tuple(k for k, letter in enumerate(part) if letter not in output)
+        total: Any = np.sum(arrays[0], axis=reduced) if reduced else arrays[0]  # type: ignore[call-overload]
+        kept = [letter for letter in part if letter in output]
+        return _revalued(total.map(lambda field: np.transpose(field, [kept.index(letter) for letter in output])), value)
+    one, two = letters
+    for index, other in ((0, two), (1, one)):
+        alone = tuple(k for k, letter in enumerate(letters[index]) if letter not in output and letter not in other)
+        if alone:
+            raise UnsupportedOperationError(
+                f"np.einsum({subscripts!r}) sums one operand alone; sum it first, as its own step."
+            )
+    batch = [letter for letter in output if letter in one and letter in two]
+    joint = [letter for letter in one if letter in two and letter not in output]
+    rows, columns = [x for x in one if x not in two], [x for x in two if x not in one]
+    extent = dict(zip(one, arrays[0].shape)) | dict(zip(two, arrays[1].shape))
+
+    def arranged(x: ErrorBounded, part: str, first: list[str], second: list[str]) -> ErrorBounded:
+        order = [part.index(letter) for letter in (*batch, *first, *second)]
+        shape = [extent[letter] for letter in batch] + [
+            math.prod(extent[k] for k in group) for group in (first, second)
+        ]
+        return x.map(lambda field: np.transpose(field, order).reshape(shape))
+
+    product = matmul(numerics, arranged(arrays[0], one, rows, joint), arranged(arrays[1], two, joint, columns))
+    layout = [*batch, *rows, *columns]
+    back = product.map(
+        lambda field: np.transpose(
+            field.reshape([extent[letter] for letter in layout]), [layout.index(letter) for letter in output]
+        )
+    )
+    return _revalued(back, value)

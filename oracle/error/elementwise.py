@@ -1,0 +1,469 @@
+"""Error rules of arithmetic and of the elementary functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oracle.error.array import (
+    Array,
+    ErrorBounded,
+    Errors,
+    Pending,
+    lift,
+    make,
+    plus,
+    root_sum,
+    settle,
+    spread,
+    times,
+)
+from oracle.error.lattice import is_power_of_two
+from oracle.error.registry import UnsupportedOperationError, ufunc_rule
+from oracle.numerics import Numerics
+
+_ROOT_THIRD = 3.0**-0.5
+
+
+def operands(numerics: Numerics, *inputs: Any) -> tuple[list[ErrorBounded], tuple[int, ...]]:
+    """The inputs lifted, rounded to the compute format, and prepared for broadcasting to their common shape."""
+    lifted = [settle(lift(x, numerics)) for x in inputs]
+    shape = np.broadcast_shapes(*(x.shape for x in lifted))
+    return [spread(x, shape) for x in lifted], shape
+
+
+def _plain(x: Any, lifted: ErrorBounded) -> Any:
+    """The operand as the plain run sees it."""
+    return lifted.value if isinstance(x, ErrorBounded) else x
+
+
+@ufunc_rule(np.add)
+def add(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
+    """x + y: errors add."""
+    if a is b:
+        return scale_exactly(settle(lift(a, numerics)), 2.0)
+    (x, y), _ = operands(numerics, a, b)
+    return _sum(np.add(_plain(a, x), _plain(b, y)), numerics, x, y)
+
+
+@ufunc_rule(np.subtract)
+def subtract(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
+    """x − y: errors add; x − x is 0; the error of a pivot does not count."""
+    if a is b and isinstance(a, ErrorBounded):
+        settled = settle(a)
+        contracted = settled.bound is not None and a.pending is not False and numerics.fma
+        noise = settled.bound if contracted else None  # fma(p, q, -p·q) is the rounding error of p·q
+        return make(np.subtract(a.value, a.value), numerics, noise, None, noise)
+    (x, y), _ = operands(numerics, a, b)
+    value = np.subtract(_plain(a, x), _plain(b, y))
+    if not y.is_pivot:
+        return _sum(value, numerics, x, y)
+    return _minus_pivot(value, numerics, x, y)
+
+
+def _minus_pivot(value: Array, numerics: Numerics, x: ErrorBounded, m: ErrorBounded) -> ErrorBounded:
+    frame = ErrorBounded(m.value, numerics)
+    if m.dropped is None:
+        result = _sum(value, numerics, x, frame)
+    else:
+        # the kernel subtracts its own maximum: it rounds x − m as it sees it, not the value of this run
+        dropped = np.where(np.isfinite(m.dropped), m.dropped, np.inf)
+        noise = numerics.unit_roundoff * (np.abs(value) + plus_zero(x.bound) + dropped)
+        noise = np.where(np.isfinite(value), noise + 0.5 * numerics.format.min_subnormal, 0.0)
+        result = make(value, numerics, plus(x.bound, noise), root_sum(x.sigma, noise * _ROOT_THIRD), x.common)
+    if numerics.exp_form == "exp2_fma":
+        reach = np.maximum(np.abs(x.value), np.abs(m.value))
+        result.reach = np.where(np.isfinite(reach), reach, 0.0)
+    return result
+
+
+def plus_zero(errors: Errors) -> Any:
+    """The errors, 0.0 for None."""
+    return 0.0 if errors is None else errors
+
+
+def _sum(value: Any, numerics: Numerics, x: ErrorBounded, y: ErrorBounded) -> ErrorBounded:
+    value = np.asarray(value)
+    bound = _full(plus(_pivot_bound(x), _pivot_bound(y)), value)
+    sigma = _full(root_sum(x.sigma, y.sigma), value)
+    common = _full(plus(plus(x.common, _pivot_extra(x)), plus(y.common, _pivot_extra(y))), value)
+    # adding an exact zero changes nothing and rounds nothing
+    return make(value, numerics, bound, sigma, common, _rounds(numerics, x, y))
+
+
+def _rounds(numerics: Numerics, x: ErrorBounded, y: ErrorBounded) -> Pending:
+    if numerics.is_float64:
+        for operand in (x, y):
+            if operand.bound is None and operand.size == 1 and not operand.value.any():
+                return False
+    return True
+
+
+def _pivot_extra(x: ErrorBounded) -> Errors:
+    """A pivot in the exp2 domain is m·log2(e) and back: 4u|m| wherever it is not subtracted."""
+    if not x.is_pivot or x.numerics.exp_form != "exp2_fma":
+        return None
+    return np.where(np.isfinite(x.value), 4.0 * x.numerics.unit_roundoff * np.abs(x.value), 0.0)
+
+
+def _pivot_bound(x: ErrorBounded) -> Errors:
+    return plus(x.bound, _pivot_extra(x))
+
+
+def _full(errors: Errors, value: Array) -> Errors:
+    """Errors in the shape of the result."""
+    return errors if errors is None or errors.shape == value.shape else np.array(np.broadcast_to(errors, value.shape))
+
+
+def scale_exactly(x: ErrorBounded, factor: float) -> ErrorBounded:
+    """x times ±2^k; underflow apart, nothing is rounded."""
+    size = abs(factor)
+
+    def scaled(errors: Errors) -> Errors:
+        return None if errors is None else errors * size
+
+    pending: Pending = x.pending if size >= 1.0 and not x.numerics.flush_to_zero else True
+    if x.numerics.is_float64:
+        pending = x.pending
+    return make(x.value * factor, x.numerics, scaled(x.bound), scaled(x.sigma), scaled(x.common), pending)
+
+
+@ufunc_rule(np.multiply)
+def multiply(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
+    """x·y: |x|b_y + |y|b_x + b_x·b_y."""
+    if a is b and isinstance(a, ErrorBounded):
+        return _square(settle(a), np.multiply(a.value, a.value))
+    (x, y), _ = operands(numerics, a, b)
+    for scalar, other, plain in ((y, x, b), (x, y, a)):
+        if (
+            scalar.size == 1
+            and scalar.bound is None
+            and not isinstance(plain, ErrorBounded)
+            and is_power_of_two(scalar.value).all()
+        ):
+            result = scale_exactly(other, float(scalar.value.reshape(-1)[0]))
+            result.value = np.asarray(np.multiply(_plain(a, x), _plain(b, y)))
+            return make(
+                result.value,
+                numerics,
+                *(_full(e, result.value) for e in (result.bound, result.sigma, result.common)),
+                result.pending,
+            )
+    value = np.asarray(np.multiply(_plain(a, x), _plain(b, y)))
+    x_bound, y_bound = _pivot_bound(x), _pivot_bound(y)
+    x_size, y_size = np.abs(x.value), np.abs(y.value)
+    bound = plus(times(x_size, y_bound), times(y_size, x_bound))
+    if x_bound is not None and y_bound is not None:
+        bound = plus(bound, times(x_bound, y_bound))
+    sigma = root_sum(times(x_size, y.sigma), times(y_size, x.sigma))
+    common = plus(times(x_size, plus(y.common, _pivot_extra(y))), times(y_size, plus(x.common, _pivot_extra(x))))
+    return make(value, numerics, *(_full(e, value) for e in (bound, sigma, common)), True)
+
+
+def _square(x: ErrorBounded, value: Any) -> ErrorBounded:
+    size = np.abs(x.value)
+    bound = None if x.bound is None else plus(times(2.0 * size, x.bound), x.bound * x.bound)
+    return make(value, x.numerics, bound, times(2.0 * size, x.sigma), times(2.0 * size, x.common), True)
+
+
+@ufunc_rule(np.square)
+def square(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """x²: 2|x|b + b²."""
+    return _square(settle(a), np.square(a.value))
+
+
+@ufunc_rule(np.power)
+def power(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
+    """x^n for a plain integer n: n − 1 products in any order, one more rounding for a negative n."""
+    if isinstance(b, ErrorBounded) or np.ndim(b) != 0 or float(b) != int(b) or not isinstance(a, ErrorBounded):
+        raise UnsupportedOperationError(
+            f"np.power has an error rule for integer exponents only, got {type(b).__name__}; write exp(y·log(x)) or sqrt."
+        )
+    exponent = int(b)
+    x = settle(a)
+    value = np.power(a.value, b)
+    if exponent == 2:
+        return _square(x, value)
+    if exponent in (0, 1):
+        return make(value, numerics, *((None,) * 3 if exponent == 0 else (x.bound, x.sigma, x.common)))
+    size, error = np.abs(x.value), plus_zero(x.bound)
+    count = abs(exponent)
+    if exponent > 0:
+        bound = (size + error) ** count - size**count
+    else:
+        bound = np.where(size > error, (size - error) ** exponent - size**exponent, np.inf)
+    slope = count * np.abs(np.power(x.value, float(exponent - 1)))
+    fresh = (count + (exponent < 0)) * numerics.unit_roundoff * (np.abs(value) + bound)
+    fresh = fresh + count * numerics.format.min_subnormal * np.maximum(1.0, size**count)
+    # partial products may leave the range although the result does not
+    fresh = np.where((size + error) ** count > numerics.format.max, np.inf, fresh)
+    return make(
+        value,
+        numerics,
+        bound + fresh,
+        root_sum(times(slope, x.sigma), fresh * _ROOT_THIRD),
+        times(slope, x.common),
+        True,
+    )
+
+
+@ufunc_rule(np.divide)
+def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
+    """x / y: (b_x + |r|b_y)/(|y| − b_y), and what a reciprocal or an approximate division adds."""
+    if a is b and isinstance(a, ErrorBounded):
+        x = settle(a)
+        (x, y) = (ErrorBounded(x.value, numerics), ErrorBounded(x.value, numerics))
+    else:
+        (x, y), _ = operands(numerics, a, b)
+    value = np.asarray(np.divide(_plain(a, x), _plain(b, y)))
+    u, fmt = numerics.unit_roundoff, numerics.format
+    quotient, y_size = np.abs(value), np.abs(y.value)
+    x_bound, y_bound = _pivot_bound(x), _pivot_bound(y)
+    below = y_size if y_bound is None else np.maximum(y_size - y_bound, 0.0)
+    bound: Errors = None
+    if x_bound is not None or y_bound is not None:
+        bound = plus_zero(x_bound) + plus_zero(times(quotient, y_bound))
+        bound = np.where(bound == 0.0, 0.0, bound / below)
+    sigma = root_sum(x.sigma, times(quotient, y.sigma))
+    common = plus(plus(x.common, _pivot_extra(x)), times(quotient, plus(y.common, _pivot_extra(y))))
+    sigma = None if sigma is None else np.where(sigma == 0.0, 0.0, sigma / y_size)
+    common = None if common is None else np.where(common == 0.0, 0.0, common / y_size)
+    if not numerics.correct_division:
+        shifts = is_power_of_two(y.value) & (y_bound is None if y_bound is None else y_bound == 0.0)
+        if not shifts.all():
+            slack = max(2.0 * u, numerics.relative_error("division"))
+            extra = np.where(quotient == 0.0, 0.0, slack * (quotient + plus_zero(bound)))
+            x_size = np.abs(x.value) + plus_zero(x_bound)
+            lost = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
+            extra = extra + np.where(y_size * fmt.min_normal >= 0.5, x_size * lost, 0.0)  # 1/y is subnormal
+            extra = np.where((below * fmt.max < 1.0) & (x_size > 0.0), np.inf, extra)  # 1/y overflows
+            extra = np.where(shifts, 0.0, extra)
+            extra = np.where(np.isfinite(value), extra, 0.0)
+            bound = plus(bound, extra)
+            sigma = root_sum(sigma, np.where(np.isfinite(extra), extra, 0.0) * _ROOT_THIRD)
+    return make(value, numerics, *(_full(e, value) for e in (bound, sigma, common)), True)
+
+
+def _unrounded(ufunc: np.ufunc) -> None:
+    @ufunc_rule(ufunc)
+    def rule(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+        def same(errors: Errors) -> Errors:
+            return None if errors is None else errors.copy()
+
+        pending = a.pending.copy() if isinstance(a.pending, np.ndarray) else a.pending
+        return ErrorBounded(
+            ufunc(a.value), numerics, bound=same(a.bound), sigma=same(a.sigma), common=same(a.common), pending=pending
+        )
+
+
+for _ufunc in (np.negative, np.positive, np.absolute, np.fabs):
+    _unrounded(_ufunc)
+
+
+# elementary functions
+
+
+def _finish(
+    x: ErrorBounded,
+    value: Array,
+    spread_by: Array,
+    eps: Any,
+    slope: Array,
+    *,
+    exact_where: Any = False,
+    systematic: Any = 0.0,
+) -> ErrorBounded:
+    """Error of a function's result: what its argument's error does, and its own declared error `eps` (relative)."""
+    numerics = x.numerics
+    fmt = numerics.format
+    size = np.abs(value)
+    fresh = eps * (size + spread_by)
+    least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal * 4.0
+    fresh = np.where(size < 2.0 * fmt.min_normal, np.maximum(fresh, np.minimum(least, size + least)), fresh)
+    bound = np.where(exact_where, 0.0, spread_by + fresh)
+    bound = np.where(size > fmt.max, np.inf, bound) if not numerics.is_float64 else bound
+    bound = np.where(np.isinf(value) & (plus_zero(x.bound) == 0.0), 0.0, bound)
+    sigma = root_sum(times(slope, x.sigma), np.where(exact_where, 0.0, fresh) * _ROOT_THIRD)
+    common = plus(times(slope, x.common), np.where(exact_where, 0.0, systematic + np.zeros_like(size)))
+    return make(value, numerics, bound, sigma, common)
+
+
+def exp_log_constant(numerics: Numerics) -> float:
+    """Ulps of u that exp gains per unit of its argument, from the form it is evaluated in."""
+    return 0.0 if numerics.exp_form == "exp" else 2.0
+
+
+@ufunc_rule(np.exp)
+def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """e^x: r·expm1(θ) with θ the argument's error, that of the constant log2(e) included; plus the declared ulps."""
+    x = settle(a)
+    value = np.exp(a.value)
+    u, fmt = numerics.unit_roundoff, numerics.format
+    size = np.where(np.isfinite(x.value), np.abs(x.value), 0.0)
+    shift = exp_log_constant(numerics) * u * size
+    if x.reach is not None:
+        shift = shift + 2.0 * u * x.reach
+    theta = plus_zero(x.bound) + shift
+    eps = numerics.relative_error(
+        "exp" if numerics.exp_form == "exp" or numerics.exp_ulps >= numerics.exp2_ulps else "exp2"
+    )
+    eps = eps + 2.0 * u * numerics.exp_argument_ulps * size
+    grown = times(value, np.expm1(theta))
+    assert grown is not None
+    grown = np.where(value == 0.0, np.where(np.isfinite(theta), np.exp(x.value + theta), np.inf), grown)
+    grown = np.where(np.isneginf(x.value) & np.isfinite(theta), 0.0, grown)
+    unit = (x.value == 0.0) & (theta == 0.0)
+    result = _finish(x, value, grown, eps, value, exact_where=unit | np.isneginf(x.value), systematic=value * shift)
+    # far below the smallest subnormal the kernel holds 0
+    gone = x.value + theta < math.log(fmt.min_subnormal) - 2.0 * math.log(2.0)
+    if gone.any() and result.bound is not None:
+        result.bound = np.where(gone, value, result.bound)
+        result.sigma = None if result.sigma is None else np.where(gone, value, result.sigma)
+        result.common = None if result.common is None else np.where(gone, 0.0, result.common)
+    return result
+
+
+@ufunc_rule(np.exp2)
+def exp2(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """2^x: exact for integers."""
+    x = settle(a)
+    value = np.exp2(a.value)
+    theta = plus_zero(x.bound) * math.log(2.0) + np.zeros_like(value)
+    grown = np.where(np.isneginf(x.value) & np.isfinite(theta), 0.0, plus_zero(times(value, np.expm1(theta))))
+    whole = ((x.value == 0.0) | np.isneginf(x.value)) & (theta == 0.0)
+    return _finish(x, value, grown, numerics.relative_error("exp2"), value * math.log(2.0), exact_where=whole)
+
+
+def _monotone(
+    ufunc: np.ufunc, name: str, slope: Callable[[Array], Array], low: float = -math.inf, high: float = math.inf
+) -> None:
+    """A monotone function: its values at both ends of the argument's interval, and its declared ulps."""
+
+    @ufunc_rule(ufunc)
+    def rule(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+        return monotone(a, ufunc, name, slope, low, high)
+
+
+def monotone(
+    a: ErrorBounded,
+    function: Callable[[Array], Array],
+    name: str,
+    slope: Callable[[Array], Array],
+    low: float = -math.inf,
+    high: float = math.inf,
+    zero: float = 0.0,
+) -> ErrorBounded:
+    """Rule for an increasing function defined on [low, high] whose value at 0 (or at `zero`) is exact."""
+    x = settle(a)
+    numerics = a.numerics
+    value = np.asarray(function(a.value))
+    eps = numerics.relative_error(name)
+    if name in ("log", "log2") and numerics.exp_form != "exp":
+        eps = max(eps, numerics.relative_error("log2")) + 2.0 * numerics.unit_roundoff  # log2(x)·ln2
+    if x.bound is None:
+        grown = np.zeros_like(value)
+    else:
+        above, below = function(np.minimum(x.value + x.bound, high)), function(np.maximum(x.value - x.bound, low))
+        grown = np.maximum(above - value, value - below)
+        grown = np.where(x.bound == 0.0, 0.0, grown)
+    absolute = numerics.absolute.get(name, 0.0)
+    fixed = (x.value == zero) & (plus_zero(x.bound) == 0.0)
+    derivative = np.where(np.isfinite(x.value), np.abs(slope(x.value)), 0.0)
+    result = _finish(
+        x, value, grown, eps, derivative, exact_where=fixed | ((plus_zero(x.bound) == 0.0) & np.isinf(x.value))
+    )
+    return add_absolute(result, absolute, fixed) if absolute else result
+
+
+def add_absolute(x: ErrorBounded, absolute: float, exact_where: Any) -> ErrorBounded:
+    """An absolute error on top, where the result is not exact."""
+    extra = np.where(exact_where | ~np.isfinite(x.value), 0.0, absolute)
+    return make(x.value, x.numerics, plus(x.bound, extra), root_sum(x.sigma, extra * _ROOT_THIRD), x.common)
+
+
+def _inverse(x: Array) -> Array:
+    return np.divide(1.0, x)
+
+
+_monotone(np.log1p, "log1p", lambda x: 1.0 / (1.0 + x), low=-1.0)
+_monotone(np.expm1, "expm1", np.exp)
+_monotone(np.tanh, "tanh", lambda x: 1.0 - np.tanh(x) ** 2)
+
+
+@ufunc_rule(np.log)
+def log(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """ln x."""
+    return monotone(a, np.log, "log", _inverse, low=0.0, zero=1.0)
+
+
+@ufunc_rule(np.log2)
+def log2(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """log2 x."""
+    return monotone(a, np.log2, "log2", lambda x: _inverse(x * math.log(2.0)), low=0.0, zero=1.0)
+
+
+@ufunc_rule(np.sqrt)
+def sqrt(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """√x by its ends; one rounding where promised correct, the declared ulps otherwise."""
+    x = settle(a)
+    value = np.sqrt(a.value)
+    bound, slope = _root_growth(x, value)
+    sigma, common = times(slope, x.sigma), times(slope, x.common)
+    if numerics.correct_sqrt:
+        return make(value, numerics, bound, sigma, common, True)
+    extra = numerics.relative_error("sqrt") * (value + plus_zero(bound))
+    extra = np.where(np.isfinite(value), extra, 0.0)
+    return make(value, numerics, plus(bound, extra), root_sum(sigma, extra * _ROOT_THIRD), common)
+
+
+def _root_growth(x: ErrorBounded, value: Array) -> tuple[Errors, Array]:
+    slope = np.where(value > 0.0, 0.5 / value, 0.0)
+    if x.bound is None:
+        return None, slope
+    below = value - np.sqrt(np.maximum(x.value - x.bound, 0.0))
+    return np.where(x.bound == 0.0, 0.0, np.maximum(np.sqrt(x.value + x.bound) - value, below)), slope
+
+
+def reciprocal_root(a: ErrorBounded) -> ErrorBounded:
+    """1/√x: the hardware rsqrt, or a root and a reciprocal, or a root and a division by it."""
+    x = settle(a)
+    numerics = a.numerics
+    value = np.asarray(1.0 / np.sqrt(a.value))
+    grown = np.zeros_like(value)
+    if x.bound is not None:
+        below = np.maximum(x.value - x.bound, 0.0)
+        grown = np.where(
+            x.bound == 0.0, 0.0, np.maximum(1.0 / np.sqrt(below) - value, value - 1.0 / np.sqrt(x.value + x.bound))
+        )
+    u = numerics.unit_roundoff
+    eps = max(
+        numerics.relative_error("rsqrt"),
+        numerics.relative_error("sqrt") + max(2.0 * u, numerics.relative_error("division")),
+    )
+    slope = np.where(np.isfinite(value), 0.5 * value**3, 0.0)
+    return _finish(x, value, grown, eps, slope)
+
+
+@ufunc_rule(np.sin)
+def sin(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """sin x: moves by at most the argument's error."""
+    return _circular(a, np.sin, np.cos, "sin")
+
+
+@ufunc_rule(np.cos)
+def cos(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
+    """cos x: moves by at most the argument's error."""
+    return _circular(a, np.cos, np.sin, "cos")
+
+
+def _circular(a: ErrorBounded, function: np.ufunc, derivative: np.ufunc, name: str) -> ErrorBounded:
+    x = settle(a)
+    value = function(a.value)
+    grown = np.minimum(plus_zero(x.bound) + np.zeros_like(value), 2.0)
+    fixed = (x.value == 0.0) & (plus_zero(x.bound) == 0.0)
+    result = _finish(x, value, grown, a.numerics.relative_error(name), np.abs(derivative(x.value)), exact_where=fixed)
+    absolute = a.numerics.absolute.get(name, 0.0)
+    return add_absolute(result, absolute, fixed) if absolute else result
