@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
 from oracle.cases.case import Case
 from oracle.cases.layouts import LAYOUTS
-from oracle.cases.recipes import Structure, recipe_of
+from oracle.cases.recipes import recipe_of
 from oracle.cases.recipes.recipe import pick
 from oracle.signature import InputError
 
@@ -41,15 +42,13 @@ def make_cases(operator: str, dtype: str, count: int, seed: int) -> list[Case]:
         raise InputError(f"seed={seed} must be at least 0")
     recipe = recipe_of(operator)
     rng = np.random.default_rng([seed, zlib.crc32(f"{operator} {dtype}".encode())])
-    structures = list(recipe.curated[:count])
-    while len(structures) < count:
-        drawn = recipe.random(rng)
-        value_class, layout = pick(rng, tuple(recipe.classes)), pick(rng, tuple(LAYOUTS))
-        structures.append(Structure(drawn.dims, value_class, layout, drawn.params, drawn.absent))
-    return [
-        Case(
-            operator, dtype, structure.dims, structure.params, structure.value_class, structure.layout,
-            int(rng.integers(2**31)), structure.absent,
-        )
-        for structure in structures
-    ]  # fmt: skip
+    cases = []
+    for number in range(count):
+        if number < len(recipe.curated):
+            structure = recipe.curated[number]
+        else:
+            drawn = recipe.random(rng)
+            value_class, layout = pick(rng, tuple(recipe.classes)), pick(rng, tuple(LAYOUTS))
+            structure = replace(drawn, value_class=value_class, layout=layout)
+        cases.append(Case(operator, dtype, **vars(structure), seed=int(rng.integers(2**31))))
+    return cases

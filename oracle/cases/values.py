@@ -44,7 +44,7 @@ def uniform(rng: np.random.Generator, shape: Shape, number_format: Format) -> Ar
 
 def full_significand(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
     """Numbers in ±1 … 2 whose last significand bit is set: a narrower intermediate must lose it."""
-    steps = 2 ** (number_format.precision - 1)
+    steps: int = 2 ** (number_format.precision - 1)
     odd = 2 * rng.integers(0, steps // 2, shape) + 1
     return _signs(rng, shape) * (1.0 + odd / steps)
 

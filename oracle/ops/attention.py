@@ -61,7 +61,8 @@ def attention(
     Notes
     -----
     Rounding points: scores, exponentials, sums and the quotient, in the compute type; ``out`` and ``lse`` once
-    each to their dtype. The scale may be applied to q or to the scores, and the maximum may be a running one.
+    each to their dtype. The scale may be applied to q or to the scores, the maximum may be a running one, and the
+    weights may be divided by their sum before or after they meet v.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def attention(
     largest = pivot(np.where(seen, np.max(score, axis=-1, keepdims=True, initial=-np.inf), 0.0))
     weight = rescaled(np.exp(score - largest))
     total = np.where(seen, np.sum(weight, axis=-1, keepdims=True), 1.0)
-    out = may_round(weight) @ v / total
+    out = may_round(weight / total) @ v
     if keys:
         out = hull(out, np.min(v, axis=-2, keepdims=True), np.max(v, axis=-2, keepdims=True), terms=keys)
     lse = np.where(seen, largest + np.log(total), -np.inf)[..., 0]

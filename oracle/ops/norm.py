@@ -58,4 +58,5 @@ def rmsnorm(
     array([[0.6, 8. ]])
     """
     mean_square = np.mean(x * x, axis=-1, keepdims=True)
-    return chain(x, rsqrt(mean_square + eps), weight)
+    out: Array = chain(x, rsqrt(mean_square + eps), weight)
+    return out

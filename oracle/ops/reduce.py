@@ -88,4 +88,5 @@ def softmax(x: Annotated[Array, Floats("... cols")]) -> Annotated[Array, Output(
     largest = pivot(np.max(x, axis=-1, keepdims=True, initial=-np.inf))
     weight = rescaled(np.exp(x - largest))
     share = weight / np.sum(weight, axis=-1, keepdims=True)
-    return hull(share, 0.0, 1.0, terms=x.shape[-1])
+    out: Array = hull(share, 0.0, 1.0, terms=x.shape[-1])
+    return out

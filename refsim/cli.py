@@ -1,0 +1,264 @@
+"""The command line: ``refsim check``, ``refsim replay`` and ``refsim ops``."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from oracle.cases import Case
+from oracle.operator import OPERATORS, Operator, UnknownOperatorError, find_operator
+from oracle.signature import FLOAT_DTYPES, InputError
+from refsim.conformance.backends import Backend, Capability, UsageError, load_backend
+from refsim.conformance.report import json_text, text
+from refsim.conformance.runner import check as run_check
+from refsim.conformance.verdicts import Report
+from refsim.devices import device_named
+
+NOTHING_JUDGED = 3
+# bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
+DEFAULT_DTYPES = ("float16", "float32", "float64")
+DEFAULT_CASES = 32
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="refsim")
+def main() -> None:
+    """Judge GPU kernels against NumPy definitions, on a machine without a GPU."""
+
+
+def _backend_options(command: Any) -> Any:
+    """Options that say who is judged, and how the report is written."""
+    options = (
+        click.option(
+            "--backend",
+            default="numba",
+            show_default=True,
+            help="An installed backend (numba, torch), file.py:attribute or module:attribute.",
+        ),
+        click.option("--device", default="sim:sm_90", show_default=True, help="Simulated device that kernels run on."),
+        click.option("--strict", is_flag=True, help="A SUSPECT row does not conform."),
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            show_default=True,
+            help="Form of the report.",
+        ),
+        click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file."),
+        click.option("--debug", is_flag=True, help="Show tracebacks."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("operators", nargs=-1, metavar="[OP]...")
+@_backend_options
+@click.option("--dtype", "dtypes", multiple=True, help="Dtype to judge; may be repeated. Default: all but bfloat16.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all inputs.")
+@click.option(
+    "--cases",
+    "count",
+    type=click.IntRange(min=1),
+    default=DEFAULT_CASES,
+    show_default=True,
+    help="Cases per operator and dtype.",
+)
+def check(
+    operators: tuple[str, ...],
+    backend: str,
+    device: str,
+    strict: bool,
+    form: str,
+    output: Path | None,
+    debug: bool,
+    dtypes: tuple[str, ...],
+    seed: int,
+    count: int,
+) -> None:
+    """Judge a backend on operators OP (all of them if none is given).
+
+    Exit status: 0 conforms, 1 does not, 2 wrong usage, 3 inconclusive or nothing ran.
+    """
+    with _reported(debug):
+        records = _operators(operators)
+        chosen = _dtypes(dtypes)
+        judged = _backend(backend, records, device, output)
+        with _progress(judged, [record.name for record in records], chosen, count) as progress:
+            report = run_check(
+                judged, [record.name for record in records], chosen, seed=seed, count=count, progress=progress
+            )
+        _finish(report, strict, form, output, debug)
+
+
+@main.command()
+@click.argument("source", metavar="FILE|JSON")
+@_backend_options
+def replay(
+    source: str, backend: str, device: str, strict: bool, form: str, output: Path | None, debug: bool
+) -> None:
+    """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
+    that failed."""
+    with _reported(debug):
+        cases = _cases(source)
+        records = [find_operator(name) for name in dict.fromkeys(case.operator for case in cases)]
+        judged = _backend(backend, records, device, output)
+        grouped: dict[tuple[str, str], list[Case]] = {}
+        for case in cases:
+            grouped.setdefault((case.operator, case.dtype), []).append(case)
+        dtypes = list(dict.fromkeys(case.dtype for case in cases))
+        report = run_check(judged, [record.name for record in records], dtypes, cases=grouped)
+        _finish(report, strict, form, output, debug)
+
+
+@main.command()
+@click.argument("name", required=False)
+def ops(name: str | None) -> None:
+    """List the operators, or print the definition of one."""
+    with _reported(debug=False):
+        if name:
+            click.echo(_definition(find_operator(name)))
+            return
+        for record in _operators(()):
+            click.echo(f"{record.name:12} {record.family:10} {record.summary}")
+
+
+def _operators(names: Sequence[str]) -> list[Operator]:
+    if not names:
+        import oracle.ops  # noqa: F401  registers every family
+
+        return list(OPERATORS.values())
+    return [find_operator(name) for name in dict.fromkeys(names)]
+
+
+def _dtypes(names: Sequence[str]) -> list[str]:
+    for name in names:
+        if name not in FLOAT_DTYPES:
+            near = difflib.get_close_matches(name, FLOAT_DTYPES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known dtypes: {', '.join(FLOAT_DTYPES)}"
+            raise UsageError(f"unknown dtype {name!r}; {hint}")
+    return list(dict.fromkeys(names or DEFAULT_DTYPES))
+
+
+def _backend(spec: str, records: Sequence[Operator], device: str, output: Path | None) -> Backend:
+    """The backend, with everything else that can be wrong with the request checked before anything runs."""
+    if not device.startswith("sim:"):
+        raise UsageError(f"device {device!r} is not a simulated one; give sim:NAME, for example sim:sm_90")
+    try:
+        device_named(device)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if output is not None:
+        folder = output.parent
+        if output.is_dir():
+            raise UsageError(f"{output} is a folder; name a file for the report")
+        if not folder.is_dir():
+            raise UsageError(f"no such folder: {folder}; the report cannot be written to {output}")
+        if not os.access(folder, os.W_OK):
+            raise UsageError(f"no permission to write in {folder}; the report cannot be written to {output}")
+    return load_backend(spec, records, device)
+
+
+def _cases(source: str) -> list[Case]:
+    """The cases in a file, or in JSON text (which starts with a brace)."""
+    given = source if source.lstrip().startswith("{") else None
+    what = "the text" if given else source
+    try:
+        data = json.loads(given or Path(source).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{what} is not JSON: {error}") from error
+    if isinstance(data, dict) and "results" in data:
+        data = [failure["case"] for result in data["results"] for failure in result["failures"]]
+    cases = [Case.from_json(entry) for entry in (data if isinstance(data, list) else [data])]
+    if not cases:
+        raise UsageError(f"{what} holds no failing case, so there is nothing to run again")
+    return cases
+
+
+def _definition(record: Operator) -> str:
+    inputs = [
+        f"  {name}: {spec.kind} ({', '.join(spec.dims)}){', optional' if spec.optional else ''}"
+        for name, spec in record.inputs.items()
+    ]
+    params = [f"  {name}: {spec.describe()}; default {spec.default!r}" for name, spec in record.params.items()]
+    outputs = [f"  {output.name}" for output in record.outputs]
+    parts = [f"{record.name} ({record.family})", "", "inputs", *inputs, "parameters", *(params or ["  none"])]
+    return "\n".join([*parts, "outputs", *outputs, "", record.doc])
+
+
+@contextlib.contextmanager
+def _progress(backend: Backend, operators: Sequence[str], dtypes: Sequence[str], count: int) -> Iterator[Any]:
+    """A progress bar on stderr where that is a terminal; otherwise nothing."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    rows = [row for row in backend.capabilities() if row.operator in operators and row.dtype in dtypes]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=len(rows) * count)
+
+        def advance(row: Capability, done: int, total: int) -> None:
+            bar.update(task, advance=1, description=f"{row.operator} {row.kernel} {row.dtype}")
+
+        yield advance
+
+
+def _finish(report: Report, strict: bool, form: str, output: Path | None, debug: bool) -> None:
+    """Write the report and leave with its exit status."""
+    on_terminal = output is None and form == "text" and sys.stdout.isatty()
+    content = json_text(report) if form == "json" else text(report, debug=debug, terminal=on_terminal)
+    if output is None:
+        click.echo(content, nl=False)
+    else:
+        _write_atomically(output, content)
+    raise click.exceptions.Exit(report.exit_code(strict))
+
+
+def _write_atomically(path: Path, content: str) -> None:
+    """The whole report appears at once, or none of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as error:
+        os.unlink(temporary)
+        raise UsageError(f"the report cannot be written to {path}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _reported(debug: bool) -> Iterator[None]:
+    """Turn errors into one paragraph and an exit status; with ``debug``, the traceback too."""
+    try:
+        yield
+    except (UsageError, UnknownOperatorError, InputError) as error:
+        if debug:
+            traceback.print_exc()
+        raise click.UsageError(str(error)) from error
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(f"Error: refsim itself failed: {type(error).__name__}: {error}; run again with --debug", err=True)
+        raise click.exceptions.Exit(NOTHING_JUDGED) from error

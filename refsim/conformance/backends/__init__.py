@@ -1,0 +1,17 @@
+"""Backends: the implementations that the judge can be pointed at, and how they are found."""
+
+from refsim.conformance.backends.backend import Backend, Capability, Refused, RunResult, UsageError
+from refsim.conformance.backends.functions import FunctionBackend
+from refsim.conformance.backends.kernels import KernelBackend
+from refsim.conformance.backends.loading import load_backend
+
+__all__ = [
+    "Backend",
+    "Capability",
+    "FunctionBackend",
+    "KernelBackend",
+    "Refused",
+    "RunResult",
+    "UsageError",
+    "load_backend",
+]

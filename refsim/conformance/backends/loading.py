@@ -1,0 +1,142 @@
+"""Finding a backend: by entry point, as ``file.py:attribute`` or as ``module:attribute``."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from oracle.operator import Operator
+from refsim.conformance.backends.backend import Backend, UsageError
+from refsim.conformance.backends.functions import FunctionBackend, launched, takes_launcher
+from refsim.conformance.backends.kernels import KernelBackend
+from refsim.library import Kernel
+
+GROUP = "refsim.backends"
+FORMS = "give an installed backend, file.py:attribute or module:attribute"
+
+
+def load_backend(spec: str, operators: Sequence[Operator], device: str) -> Backend:
+    """The backend that ``spec`` names, on ``device``.
+
+    Parameters
+    ----------
+    spec : str
+        Name of an entry point of the group ``refsim.backends``, ``path/to/file.py:attribute`` or
+        ``package.module:attribute``. The attribute is a backend, a `refsim.library.Kernel` or a list of them, or a
+        function (see `refsim.conformance.backends.functions`).
+    operators : sequence of Operator
+        The operators that were asked for; a function needs exactly one.
+    device : str
+        The device that kernels run on.
+
+    Raises
+    ------
+    UsageError
+        Nothing has that name, it cannot be imported, or it is none of the above.
+    """
+    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if spec in installed:
+        found = _load_entry(installed[spec])
+        return as_backend(found, spec, operators, device)
+    module_name, colon, attribute = spec.rpartition(":")
+    if not colon or not module_name or not attribute:
+        near = difflib.get_close_matches(spec, installed, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"installed: {', '.join(sorted(installed)) or 'none'}"
+        raise UsageError(f"unknown backend {spec!r}; {hint}; or {FORMS}")
+    is_file = module_name.endswith(".py")
+    module = _module_from_file(Path(module_name)) if is_file else _module(module_name, spec)
+    found = getattr(module, attribute, None)
+    if found is None:
+        near = difflib.get_close_matches(attribute, vars(module), n=1)
+        raise UsageError(f"{module_name} has no {attribute!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return as_backend(found, attribute if is_file else spec, operators, device)
+
+
+def as_backend(found: Any, name: str, operators: Sequence[Operator], device: str) -> Backend:
+    """Make a backend of an object that a module gave. Raises UsageError where it is nothing that can be judged."""
+    if isinstance(found, KernelBackend):
+        return found.on(device)
+    if isinstance(found, Backend):
+        return found
+    if isinstance(found, Kernel):
+        return KernelBackend(name, [found], device)
+    if isinstance(found, list | tuple) and found and all(isinstance(member, Kernel) for member in found):
+        return KernelBackend(name, found, device)
+    if hasattr(found, "py_func") and hasattr(found, "targetoptions"):
+        raise UsageError(
+            f"{name} is a bare kernel, and nothing says how to launch it; write host code "
+            f"`def entry(launcher, …inputs…): …; launcher.launch({name}, grid, block, …)` and name that, "
+            "or make a refsim.library.Kernel"
+        )
+    if not callable(found):
+        raise UsageError(
+            f"{name} is of type {type(found).__name__}; "
+            "expected a backend, a function, a refsim.library.Kernel or a list of them"
+        )
+    if len(operators) != 1:
+        raise UsageError(f"{name} is a function; name the one operator it is to be judged as: refsim check OPERATOR …")
+    if takes_launcher(found):
+        return launched(found, operators[0], name, device)
+    return FunctionBackend(found, operators[0], name)
+
+
+def _load_entry(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(f"backend {entry.name!r} ({entry.value}) cannot be loaded: {_brief(error)}") from error
+
+
+def _module(name: str, spec: str) -> ModuleType:
+    with _working_directory_on_path():
+        try:
+            return importlib.import_module(name)
+        except Exception as error:
+            raise UsageError(f"backend {spec!r}: module {name} cannot be imported: {_brief(error)}; {FORMS}") from error
+
+
+def _module_from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UsageError(f"no such file: {path}" if not path.exists() else f"not a file: {path}")
+    spec = importlib.util.spec_from_file_location(f"refsim_judged_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} cannot be imported as a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[spec.name]
+        raise UsageError(f"{path} cannot be imported: {_brief(error)}") from error
+    finally:
+        sys.path.remove(str(path.resolve().parent))
+    return module
+
+
+@contextlib.contextmanager
+def _working_directory_on_path() -> Iterator[None]:
+    """Modules next to where the command runs can be named too."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        sys.path.remove(here)
+
+
+def _brief(error: BaseException) -> str:
+    """Type, text and line of an error, in one line."""
+    text = " ".join(str(error).split())
+    at = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
+    return f"{type(error).__name__}: {text}{at}" if text else type(error).__name__

@@ -1,0 +1,179 @@
+"""The judge: is one output where an honest implementation can put it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oracle.formats import round_to, spacing
+from oracle.operator import Expected
+from refsim.conformance.verdicts import Element, Verdict
+
+# The statistical tier: measured on honest kernels of twenty operators, whose rms stays at or below 1.
+Z_LIMIT = 8.0
+Z_MANY = 6.0
+MANY_FRACTION = 1e-4
+RMS_LIMIT = 2.5
+RMS_ELEMENTS = 64
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Verdict on one output.
+
+    Attributes
+    ----------
+    margin : float
+        Largest |got - value| / (bound + half a step of the output); 0 without elements.
+    """
+
+    verdict: Verdict
+    margin: float = 0.0
+    reason: str = ""
+    message: str = ""
+    element: Element | None = None
+    wrong: int = 0
+    total: int = 0
+
+
+class Judge:
+    """Judges any number of candidates for one expected output.
+
+    An element is accepted iff ``Q(value - bound) <= got <= Q(value + bound)``, Q being the rounding to the output's
+    format. A NaN is accepted only where a NaN is expected, an infinity only with its sign. Elements without a finite
+    bound are not judged.
+    """
+
+    def __init__(self, expected: Expected) -> None:
+        self.expected = expected
+        value, bound = np.asarray(expected.value, np.float64), np.asarray(expected.bound, np.float64)
+        with np.errstate(all="ignore"):
+            exact = (bound == 0) | ~np.isfinite(value)
+            low = np.where(exact, value, np.nextafter(value - bound, -np.inf))
+            high = np.where(exact, value, np.nextafter(value + bound, np.inf))
+            self.low = round_to(low, expected.format)
+            self.high = round_to(high, expected.format)
+            self.half_step = spacing(np.where(np.isfinite(value), value, 0.0), expected.format) / 2
+        self.value, self.bound = value, bound
+        self.unjudged = ~np.isfinite(bound) & ~np.isnan(value)
+        self.vacuous = self.unjudged | ((bound > np.abs(value)) & (self.low < 0) & (self.high > 0))
+
+    @property
+    def has_power(self) -> bool:
+        """Whether the bound tells anything: finite everywhere, and below the value itself for half the elements."""
+        return not self.unjudged.any() and 2 * int(self.vacuous.sum()) <= self.value.size
+
+    def refuses(self, candidate: np.ndarray[Any, Any]) -> bool:
+        """Whether any element of a float64 candidate of the right shape lies outside."""
+        return bool(self._outside(candidate).any())
+
+    def judge(self, got: object) -> Judgement:
+        """Verdict on what an implementation returned."""
+        problem = self._form(got)
+        if problem:
+            return problem
+        returned = np.asarray(got).astype(np.float64)
+        outside = self._outside(returned)
+        ratio = self._ratio(returned)
+        total = self.value.size
+        margin = float(ratio.max(initial=0.0))
+        if outside.any():
+            return self._failure(returned, outside, ratio, margin)
+        suspect = self._suspect(returned)
+        if suspect:
+            return Judgement(Verdict.SUSPECT, margin, "statistics", *suspect, total=total)
+        if not self.has_power:
+            unjudged, vacuous = int(self.unjudged.sum()), int(self.vacuous.sum())
+            text = (
+                f"{self.expected.name}: the bound is infinite for {unjudged} and wider than the value for "
+                f"{vacuous - unjudged} of {total} elements"
+            )
+            return Judgement(Verdict.INCONCLUSIVE, margin, "bound", text, total=total)
+        return Judgement(Verdict.PASS, margin, total=total)
+
+    def _form(self, got: object) -> Judgement | None:
+        """What is wrong with the type, the shape or the dtype."""
+        name, number_format = self.expected.name, self.expected.format
+        if not isinstance(got, np.ndarray | np.generic):
+            kind = "None" if got is None else type(got).__name__
+            return Judgement(Verdict.FAIL, np.inf, "outputs", f"{name}: returned {kind} in place of a NumPy array")
+        array = np.asarray(got)
+        if array.shape != self.value.shape:
+            text = f"{name}: shape {array.shape} in place of {self.value.shape}"
+            return Judgement(Verdict.FAIL, np.inf, "shape", text)
+        if array.dtype != number_format.dtype:
+            text = f"{name}: dtype {array.dtype.name} in place of {number_format.name}"
+            return Judgement(Verdict.FAIL, np.inf, "dtype", text)
+        return None
+
+    def _outside(self, returned: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        inside = (self.low <= returned) & (returned <= self.high)
+        inside |= np.isnan(self.value) & np.isnan(returned)
+        return ~(inside | self.unjudged)
+
+    def _ratio(self, returned: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Error over allowance of each judged element; infinite for a NaN or an infinity out of place."""
+        with np.errstate(all="ignore"):
+            error = np.abs(returned - self.value)
+            ratio = np.where(error == 0, 0.0, error / (self.bound + self.half_step))
+        outside = self._outside(returned)
+        ratio = np.where(np.isfinite(ratio), ratio, np.where(outside, np.inf, 0.0))
+        return np.where(self.unjudged, 0.0, ratio)
+
+    def _suspect(self, returned: np.ndarray[Any, Any]) -> tuple[str, Element] | None:
+        """The statistical tier: message and worst element, or None."""
+        sigma = np.asarray(self.expected.sigma, np.float64)
+        with np.errstate(all="ignore"):
+            excess = np.maximum(np.abs(returned - self.value) - self.half_step, 0.0)
+            used = np.isfinite(excess) & np.isfinite(sigma) & (sigma > 0) & ~self.unjudged
+            z = np.where(used, excess / np.where(used, sigma, 1.0), 0.0)
+        count = int(used.sum())
+        if not count:
+            return None
+        largest, many, rms = float(z.max()), int((z > Z_MANY).sum()), float(np.sqrt((z * z).sum() / count))
+        beyond = largest > Z_LIMIT or many >= max(2.0, MANY_FRACTION * count)
+        if not beyond and not (count >= RMS_ELEMENTS and rms > RMS_LIMIT):
+            return None
+        element = self._element(returned, np.unravel_index(int(z.argmax()), z.shape), "sigma")
+        text = (
+            f"{self.expected.name}: inside the guaranteed bound, but up to {largest:.3g} standard deviations of "
+            f"independent roundings off ({many} of {count} elements over {Z_MANY:g}, rms {rms:.3g}); "
+            "precision is lost somewhere before the last rounding"
+        )
+        return text, element
+
+    def _failure(
+        self,
+        returned: np.ndarray[Any, Any],
+        outside: np.ndarray[Any, Any],
+        ratio: np.ndarray[Any, Any],
+        margin: float,
+    ) -> Judgement:
+        worst = np.unravel_index(int(np.where(outside, ratio, -1.0).argmax()), outside.shape)
+        value, got = self.value[worst], returned[worst]
+        if np.isnan(value) or np.isnan(got):
+            rule, reason = "nan", "nan"
+        elif np.isinf(value) or np.isinf(got):
+            rule, reason = "infinity", "value"
+        elif self.low[worst] == self.high[worst]:
+            rule, reason = "exact", "exact value"
+        else:
+            rule, reason = "bound", "value"
+        element = self._element(returned, worst, rule)
+        wrong, total = int(outside.sum()), outside.size
+        where = f"[{', '.join(map(str, element.index))}]" if element.index else ""
+        accepted = (
+            f"only {element.low!r} is accepted"
+            if element.low == element.high or np.isnan(element.low)
+            else f"{element.low!r} … {element.high!r} is accepted"
+        )
+        counted = f"{wrong} of {total} elements outside; rule: {rule}"
+        text = f"{element.output}{where} = {element.got!r}, {accepted} ({counted})"
+        return Judgement(Verdict.FAIL, margin, reason, text, element, wrong, total)
+
+    def _element(self, returned: np.ndarray[Any, Any], at: Any, rule: str) -> Element:
+        index = tuple(int(axis) for axis in at)
+        low, high, got = float(self.low[index]), float(self.high[index]), float(returned[index])
+        return Element(self.expected.name, index, low, high, got, rule)

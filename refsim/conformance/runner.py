@@ -1,0 +1,263 @@
+"""The runner: draws cases, runs a backend on them, judges each, and sums up a row per operator, kernel and dtype."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oracle.cases import Case, buffer_of, make_cases
+from oracle.numerics import Numerics
+from oracle.operator import find_operator
+from refsim.conformance.backends.backend import Backend, Capability, Refused, RunResult
+from refsim.conformance.judge import Judge, Judgement
+from refsim.conformance.power import Refusals, accepted_cheats, refusals
+from refsim.conformance.verdicts import Failure, Report, Result, Verdict
+
+# Every how many cases a run is repeated, to see that it gives the same bits again.
+REPEAT_EVERY = 5
+# Which verdict of several outputs, or of several cases, counts.
+GRAVITY = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.SUSPECT, Verdict.ERROR, Verdict.FAIL)
+
+Progress = Callable[[Capability, int, int], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A case with everything that does not depend on who runs it."""
+
+    case: Case
+    params: Mapping[str, Any]
+    judges: tuple[Judge, ...]
+    refused_cheats: Refusals
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one case came to."""
+
+    verdict: Verdict
+    margin: float = 0.0
+    failure: Failure | None = None
+    note: str = ""
+
+
+def check(
+    backend: Backend,
+    operators: Sequence[str],
+    dtypes: Sequence[str],
+    *,
+    seed: int = 0,
+    count: int = 32,
+    cases: Mapping[tuple[str, str], Sequence[Case]] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Judge a backend.
+
+    Parameters
+    ----------
+    backend : Backend
+        Who runs.
+    operators, dtypes : sequence of str
+        What to judge; combinations that the backend does not serve are left out.
+    seed, count : int
+        Seed of the run, and how many cases each operator and dtype gets.
+    cases : mapping, optional
+        Cases to run in place of drawn ones, by operator and dtype.
+    progress : function, optional
+        Called with the row, the cases done and the cases in all, after each case.
+
+    Returns
+    -------
+    Report
+        One row per operator × kernel × dtype, operators in the order given.
+    """
+    capabilities = backend.capabilities()
+    results = []
+    for operator in operators:
+        for dtype in dtypes:
+            rows = [row for row in capabilities if (row.operator, row.dtype) == (operator, dtype)]
+            if not rows:
+                continue
+            drawn = make_cases(operator, dtype, count, seed) if cases is None else cases.get((operator, dtype), ())
+            by_numerics: dict[str, list[Prepared]] = {}
+            for row in rows:
+                numerics = backend.numerics(row.operator, row.kernel, row.dtype)
+                prepared = by_numerics.setdefault(numerics.name, [])
+                if not prepared:
+                    prepared.extend(prepare(drawn, numerics))
+                results.append(check_row(backend, row, numerics, prepared, progress))
+    return Report(backend.name, backend.device, seed, tuple(results))
+
+
+def prepare(cases: Sequence[Case], numerics: Numerics) -> Iterator[Prepared]:
+    """Work out what each case expects, and which cheap answers it refuses."""
+    previous: dict[str, np.ndarray[Any, Any]] = {}
+    for case in cases:
+        record = find_operator(case.operator)
+        inputs = case.inputs()
+        params = record.signature.complete(case.params)
+        judges = tuple(Judge(expected) for expected in record.expect(inputs, params, numerics))
+        yield Prepared(case, params, judges, refusals(judges, inputs, previous))
+        previous = {judge.expected.name: judge.value for judge in judges}
+
+
+def check_row(
+    backend: Backend,
+    row: Capability,
+    numerics: Numerics,
+    prepared: Sequence[Prepared],
+    progress: Progress | None = None,
+) -> Result:
+    """Run and judge one operator by one kernel in one dtype."""
+    outcomes = []
+    judged: list[Refusals] = []
+    for number, item in enumerate(prepared):
+        outcome = run_case(backend, row, item, repeat=number % REPEAT_EVERY == 0)
+        outcomes.append(outcome)
+        if outcome.verdict in (Verdict.PASS, Verdict.SUSPECT):
+            judged.append(item.refused_cheats)
+        if progress:
+            progress(row, number + 1, len(prepared))
+    verdict, reason = _sum_up(outcomes, judged)
+    counted = [outcome for outcome in outcomes if outcome.verdict is not Verdict.UNSUPPORTED]
+    margins = [outcome.margin for outcome in counted if outcome.verdict is not Verdict.ERROR]
+    return Result(
+        operator=row.operator,
+        kernel=row.kernel,
+        dtype=row.dtype,
+        numerics=numerics.name,
+        cases=len(counted),
+        refused=len(outcomes) - len(counted),
+        inconclusive=sum(outcome.verdict is Verdict.INCONCLUSIVE for outcome in outcomes),
+        worst_margin=max(margins) if margins else None,
+        verdict=verdict,
+        reason=reason,
+        failures=tuple(outcome.failure for outcome in outcomes if outcome.failure),
+    )
+
+
+def run_case(backend: Backend, row: Capability, item: Prepared, repeat: bool) -> Outcome:
+    """Run one case, twice where ``repeat``, and judge it."""
+    inputs = item.case.inputs()
+    before = {name: _bits(array) for name, array in inputs.items() if array is not None}
+    try:
+        result = _run(backend, row, inputs, item.params)
+        changed = [name for name, bits in before.items() if _bits(_present(inputs, name)) != bits]
+        again = _run(backend, row, item.case.inputs(), item.params) if repeat and not changed else None
+    except Refused as refusal:
+        return Outcome(Verdict.UNSUPPORTED, note=str(refusal))
+    except (Exception, SystemExit) as error:
+        return _raised(item.case, error)
+    problem = _conduct(item, result, again, changed)
+    if problem:
+        return problem
+    return _judged(item, result)
+
+
+def _run(backend: Backend, row: Capability, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> RunResult:
+    """One run; what it prints goes to stderr, and NumPy's warnings about hard values are not its caller's concern."""
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return backend.run(row.operator, row.kernel, dict(inputs), dict(params))
+
+
+def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed: Sequence[str]) -> Outcome | None:
+    """Everything that is wrong with a run whatever its values are."""
+    if changed:
+        return _fails(item, "mutated input", f"the input {changed[0]} was modified (or the memory around it)")
+    errors = [finding for finding in result.findings if finding.severity == "error"]
+    if errors:
+        more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+        return _fails(item, "simulator finding", f"{errors[0].kind}: {errors[0].message}{more}")
+    if len(result.outputs) != len(item.judges):
+        names = ", ".join(judge.expected.name for judge in item.judges)
+        return _fails(item, "outputs", f"{len(result.outputs)} outputs in place of {len(item.judges)} ({names})")
+    if again is not None:
+        differing = [
+            judge.expected.name
+            for judge, first, second in zip(item.judges, result.outputs, again.outputs, strict=False)
+            if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.tobytes() != second.tobytes()
+        ]
+        if differing:
+            return _fails(item, "nondeterministic", f"{differing[0]}: a second run on the same inputs gave other bits")
+    return None
+
+
+def _judged(item: Prepared, result: RunResult) -> Outcome:
+    judgements = [judge.judge(got) for judge, got in zip(item.judges, result.outputs, strict=True)]
+    worst = max(judgements, key=lambda judgement: GRAVITY.index(judgement.verdict))
+    margin = max(judgement.margin for judgement in judgements)
+    if worst.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+        return Outcome(worst.verdict, margin, note=worst.message)
+    return Outcome(worst.verdict, margin, _failure(item.case, worst))
+
+
+def _failure(case: Case, judgement: Judgement) -> Failure:
+    return Failure(
+        case,
+        judgement.verdict,
+        judgement.reason,
+        judgement.message,
+        judgement.element,
+        judgement.wrong,
+        judgement.total,
+    )
+
+
+def _fails(item: Prepared, reason: str, message: str) -> Outcome:
+    return Outcome(Verdict.FAIL, np.inf, Failure(item.case, Verdict.FAIL, reason, message))
+
+
+def _raised(case: Case, error: BaseException) -> Outcome:
+    text = " ".join(str(error).split())
+    trace = "".join(traceback.format_exception(error))
+    return Outcome(
+        Verdict.ERROR,
+        failure=Failure(case, Verdict.ERROR, "exception", f"raised {type(error).__name__}: {text}", traceback=trace),
+    )
+
+
+def _sum_up(outcomes: Sequence[Outcome], judged: Sequence[Refusals]) -> tuple[Verdict, str]:
+    """The row's verdict and why."""
+    failures = [outcome.failure for outcome in outcomes if outcome.failure]
+    for verdict in (Verdict.FAIL, Verdict.ERROR, Verdict.SUSPECT):
+        failed = [failure for failure in failures if failure.verdict is verdict]
+        if verdict is Verdict.SUSPECT and failed:
+            weakness = _weakness(outcomes, judged)
+            if weakness:
+                return weakness
+        if failed:
+            return verdict, f"{failed[0].reason}: {failed[0].message}"
+    return _weakness(outcomes, judged) or (Verdict.PASS, "")
+
+
+def _weakness(outcomes: Sequence[Outcome], judged: Sequence[Refusals]) -> tuple[Verdict, str] | None:
+    """Why nothing wrong was seen, where that is no evidence of being right."""
+    if not outcomes:
+        return Verdict.INCONCLUSIVE, "no case was run"
+    if all(outcome.verdict is Verdict.UNSUPPORTED for outcome in outcomes):
+        return Verdict.UNSUPPORTED, f"every case was refused: {outcomes[0].note}"
+    if not judged:
+        notes = [outcome.note for outcome in outcomes if outcome.verdict is Verdict.INCONCLUSIVE]
+        return Verdict.INCONCLUSIVE, f"no case could tell right from wrong: {notes[0]}"
+    accepted = accepted_cheats(judged)
+    if accepted:
+        return Verdict.INCONCLUSIVE, f"no case refuses {', '.join(accepted)}; run more cases"
+    return None
+
+
+def _present(inputs: Mapping[str, Any], name: str) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = inputs[name]
+    return array
+
+
+def _bits(array: np.ndarray[Any, Any]) -> bytes:
+    """Every byte of the buffer that an array lies in, poisoned cells included."""
+    return buffer_of(array).tobytes()

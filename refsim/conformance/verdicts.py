@@ -1,0 +1,133 @@
+"""Verdicts and the records that carry them: one failure, one row of the report, the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from oracle.cases import Case
+
+
+class Verdict(Enum):
+    """What the judge says of a case or of a row of the report.
+
+    PASS : every output lies where an honest implementation can put it.
+    SUSPECT : inside the guaranteed bound, but further out than independent roundings get; fails in strict mode.
+    FAIL : wrong; the reason says in which way.
+    ERROR : the implementation raised.
+    INCONCLUSIVE : the bound is too wide, or the cases too weak, to tell right from wrong.
+    UNSUPPORTED : the implementation refuses the case and says why.
+    """
+
+    PASS = "PASS"
+    SUSPECT = "SUSPECT"
+    FAIL = "FAIL"
+    ERROR = "ERROR"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+@dataclass(frozen=True)
+class Element:
+    """The worst element of an output that failed.
+
+    Attributes
+    ----------
+    output : str
+        Name of the output.
+    index : tuple of int
+        Where it stands.
+    low, high : float
+        The interval that is accepted there.
+    got : float
+        What was returned.
+    rule : {"exact", "bound", "sigma", "nan", "infinity"}
+        ``exact``: one value only is accepted; ``bound``: the guaranteed bound; ``sigma``: the statistical tier;
+        ``nan``, ``infinity``: which of the two was expected or not.
+    """
+
+    output: str
+    index: tuple[int, ...]
+    low: float
+    high: float
+    got: float
+    rule: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One case that did not pass, with what it takes to run it again.
+
+    Attributes
+    ----------
+    reason : str
+        ``value``, ``exact value``, ``nan``, ``shape``, ``dtype``, ``outputs``, ``mutated input``,
+        ``nondeterministic``, ``simulator finding``, ``statistics``, ``exception``.
+    message : str
+        One paragraph.
+    wrong, total : int
+        Elements that lie outside, of how many; 0 where elements were not looked at.
+    traceback : str
+        Of an exception; empty otherwise.
+    """
+
+    case: Case
+    verdict: Verdict
+    reason: str
+    message: str
+    element: Element | None = None
+    wrong: int = 0
+    total: int = 0
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of the report: one operator by one kernel in one dtype.
+
+    Attributes
+    ----------
+    cases : int
+        Cases that were run and judged.
+    refused, inconclusive : int
+        Cases that the kernel refused, and of the judged ones those that could not tell.
+    worst_margin : float or None
+        Largest ratio of an element's error to what is allowed there; at most 1 where everything passes, None where
+        nothing was judged.
+    verdict : Verdict
+        Of the row.
+    reason : str
+        Why, in one sentence; empty for PASS.
+    """
+
+    operator: str
+    kernel: str
+    dtype: str
+    numerics: str
+    cases: int
+    refused: int
+    inconclusive: int
+    worst_margin: float | None
+    verdict: Verdict
+    reason: str = ""
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything one run found."""
+
+    backend: str
+    device: str
+    seed: int
+    results: tuple[Result, ...] = field(default=())
+
+    def exit_code(self, strict: bool = False) -> int:
+        """0 conforms, 1 does not, 3 inconclusive or nothing ran."""
+        verdicts = {result.verdict for result in self.results}
+        wrong = {Verdict.FAIL, Verdict.ERROR} | ({Verdict.SUSPECT} if strict else set())
+        if verdicts & wrong:
+            return 1
+        if not verdicts or verdicts & {Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED}:
+            return 3
+        return 0
