@@ -387,11 +387,12 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
             noise = np.abs(round_exactly(value, numerics) - value)
             new_bound = noise
         else:
-            # fl is monotone, so the kernel's result lies between fl(value - reach) and fl(value + reach)
+            # fl is monotone, so a rounded result lies between fl(value - reach) and fl(value + reach); what FMA does not
+            # round stays within the bound. An error far below float64's own resolution cannot move a representable value.
             reach = np.where(bound > 0, bound + size * 2.0**-51, 0.0)
-            new_bound = np.maximum(
-                round_exactly(value + reach, numerics) - value, value - round_exactly(value - reach, numerics)
-            )
+            above = round_exactly(value + reach, numerics) - value
+            rounded = np.maximum(above, value - round_exactly(value - reach, numerics))
+            new_bound = np.where(bound <= size * 2.0**-60, rounded, np.maximum(rounded, bound))
             noise = np.minimum(numerics.unit_roundoff * size + 0.5 * numerics.format.min_subnormal, new_bound)
         if numerics.flush_to_zero:
             least = numerics.format.min_normal

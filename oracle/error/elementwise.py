@@ -213,11 +213,10 @@ def power(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
 @ufunc_rule(np.divide)
 def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     """x / y: (b_x + |r|b_y)/(|y| − b_y), and what a reciprocal or an approximate division adds."""
-    if a is b and isinstance(a, ErrorBounded):
-        x = settle(a)
-        (x, y) = (ErrorBounded(x.value, numerics), ErrorBounded(x.value, numerics))
-    else:
-        (x, y), _ = operands(numerics, a, b)
+    (x, y), _ = operands(numerics, a, b)
+    least_size = np.abs(y.value) - plus_zero(y.bound)
+    if a is b and isinstance(a, ErrorBounded):  # x/x is 1 whatever the error of x
+        x = y = ErrorBounded(x.value, numerics)
     value = np.asarray(np.divide(_plain(a, x), _plain(b, y)))
     u, fmt = numerics.unit_roundoff, numerics.format
     quotient, y_size = np.abs(value), np.abs(y.value)
@@ -232,16 +231,17 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     sigma = None if sigma is None else np.where(sigma == 0.0, 0.0, sigma / y_size)
     common = None if common is None else np.where(common == 0.0, 0.0, common / y_size)
     if not numerics.correct_division:
-        shifts = is_power_of_two(y.value) & (y_bound is None if y_bound is None else y_bound == 0.0)
+        shifts = is_power_of_two(y.value) & (np.asarray(plus_zero(y_bound)) == 0.0)
+        shifts = shifts & (least_size == y_size) & (y_size * fmt.min_normal <= 1.0) & (y_size * fmt.max >= 1.0)  # 1/y is a normal number
         if not shifts.all():
             slack = max(2.0 * u, numerics.relative_error("division"))
             extra = np.where(quotient == 0.0, 0.0, slack * (quotient + plus_zero(bound)))
             x_size = np.abs(x.value) + plus_zero(x_bound)
             lost = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
             extra = extra + np.where(y_size * fmt.min_normal >= 0.5, x_size * lost, 0.0)  # 1/y is subnormal
-            extra = np.where((below * fmt.max < 1.0) & (x_size > 0.0), np.inf, extra)  # 1/y overflows
+            extra = np.where(least_size * fmt.max < 1.0, np.inf, extra)  # 1/y overflows, 0·(1/y) is NaN
             extra = np.where(shifts, 0.0, extra)
-            extra = np.where(np.isfinite(value), extra, 0.0)
+            extra = np.where(np.isinf(y.value) | np.isinf(x.value) & (y_size > 0.0), 0.0, extra)
             bound = plus(bound, extra)
             sigma = root_sum(sigma, np.where(np.isfinite(extra), extra, 0.0) * _ROOT_THIRD)
     return make(value, numerics, *(_full(e, value) for e in (bound, sigma, common)), True)
@@ -285,7 +285,9 @@ def _finish(
     fresh = np.where(size < 2.0 * fmt.min_normal, np.maximum(fresh, np.minimum(least, size + least)), fresh)
     bound = np.where(exact_where, 0.0, spread_by + fresh)
     bound = np.where(size > fmt.max, np.inf, bound) if not numerics.is_float64 else bound
-    bound = np.where(np.isinf(value) & (plus_zero(x.bound) == 0.0), 0.0, bound)
+    if x.bound is not None:
+        bound = np.where(np.isinf(x.bound), np.inf, bound)  # nothing is known of the argument, NaN included
+    bound = np.where(np.isinf(value) & (np.asarray(plus_zero(x.bound)) == 0.0), 0.0, bound)
     sigma = root_sum(times(slope, x.sigma), np.where(exact_where, 0.0, fresh) * _ROOT_THIRD)
     common = plus(times(slope, x.common), np.where(exact_where, 0.0, systematic + np.zeros_like(size)))
     return make(value, numerics, bound, sigma, common)
@@ -318,7 +320,7 @@ def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
     unit = (x.value == 0.0) & (theta == 0.0)
     result = _finish(x, value, grown, eps, value, exact_where=unit | np.isneginf(x.value), systematic=value * shift)
     # far below the smallest subnormal the kernel holds 0
-    gone = x.value + theta < math.log(fmt.min_subnormal) - 2.0 * math.log(2.0)
+    gone = x.value + theta + 0.0 < math.log(fmt.min_subnormal) - 2.0 * math.log(2.0)
     if gone.any() and result.bound is not None:
         result.bound = np.where(gone, value, result.bound)
         result.sigma = None if result.sigma is None else np.where(gone, value, result.sigma)

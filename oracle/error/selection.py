@@ -49,6 +49,7 @@ def _extreme(numerics: Numerics, ufunc: np.ufunc, a: Any, b: Any) -> ErrorBounde
     xb, yb = plus_zero(x.bound), plus_zero(y.bound)
     above, below = ufunc(x.value + xb, y.value + yb) - value, value - ufunc(x.value - xb, y.value - yb)
     bound = np.where(np.isinf(value), np.where(first, xb, yb), np.maximum(above, below))
+    bound = np.where(np.isinf(xb) | np.isinf(yb), np.inf, bound)  # nothing is known of an operand, NaN included
     sigma = np.where(first, _full(x.sigma, shape), _full(y.sigma, shape))
     common = np.where(first, _full(x.common, shape), _full(y.common, shape))
     unsure = np.abs(x.value - y.value) < np.minimum(xb + yb, 1e300)
@@ -114,10 +115,12 @@ def _reduce_extreme(
         return make(value, a.numerics, pending=pending)
     x = settle(a)
     bound = x.bound
-    assert bound is not None
+    if bound is None:
+        return make(value, a.numerics)
     above = function(x.value + bound, **options) - value
     below = value - function(x.value - bound, **options)
     limit = np.where(np.isinf(value), 0.0, np.maximum(above, below))
+    limit = np.where(np.isinf(bound).any(axis=axis, keepdims=keepdims), np.inf, limit)
     whole: Errors = root_sum(x.sigma, x.common)
     if whole is not None:
         top = function(a.value, axis=axis, keepdims=True)
@@ -157,7 +160,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> ErrorBounded:
         fields.append(None if one is None and two is None else np.where(chosen, plus_zero(one), plus_zero(two)))
     bound, sigma, common = fields
     if decided is not None:
-        gap = np.abs(p.value - q.value)
+        gap = np.abs(p.value - q.value) * (1.0 + 2.0**-50)
         wide = np.maximum(plus_zero(bound), gap + np.where(chosen, plus_zero(q.bound), plus_zero(p.bound)))
         bound = np.where(decided, plus_zero(bound), wide)
         common = np.where(decided, plus_zero(common), plus_zero(root_sum(common, gap)))
