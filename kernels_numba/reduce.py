@@ -37,6 +37,9 @@ SHUFFLE_THREADS = 256
 SHUFFLE_WARPS = SHUFFLE_THREADS // WARP
 CHUNK = 4 * SHUFFLE_THREADS  # elements of the summed axis per block in the first pass
 
+ATOMIC_NUMERICS = {"float16": "float32_fast", "float32": "float32_fast", "float64": "float64"}
+"""A float32 atomic addition to global memory flushes subnormals to zero (PTX ISA, ``atom.add.f32``), on any device."""
+
 
 @per_accumulator
 def sum_atomic(real):
@@ -188,7 +191,7 @@ KERNELS = [
         operators=("sum",),
         dtypes=DTYPES,
         run=run_sum_atomic,
-        numerics=NUMERICS,
+        numerics=ATOMIC_NUMERICS,
         doc="One thread per element, which it adds to its sum atomically.",
     ),
     Kernel(
