@@ -174,7 +174,7 @@ def min_max_skips_nan(arg_types: Iterable[str]) -> bool:
     """Whether ``min`` and ``max`` of these types return the other operand for a NaN.
 
     numba-cuda lowers two operands of float32 and float64 to ``fmin`` and ``fmax``. Everything else, in particular an
-    integer operand (``max(x, 0)``), is the comparison of Python from left to right: ``v if v >= acc else acc`` for max.
+    integer operand (``max(x, 0)``), is compared as in Python, from left to right: ``v if v > best else best`` for max.
     """
     types = tuple(arg_types)
     return len(types) == 2 and all(name in ("float32", "float64") for name in types)

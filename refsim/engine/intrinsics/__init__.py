@@ -1,0 +1,182 @@
+"""Element-wise functions of lane code: one NumPy implementation for each function and operand type.
+
+`INTRINSICS` maps ``(name, operand type)`` to an `Intrinsic`. An implementation takes arrays or scalars of the operand
+type, as lanes hold them (see `conversion`), and returns the result type. It never warns if the caller holds
+``np.errstate(all="ignore")``, never raises for a value, and never changes its arguments.
+
+Names are those of ``math`` and ``cuda`` without the module, and for operators the operator: ``/ // % ** << >>``.
+Operands have one type, but for ``**`` with a float (``("**", "float32")`` takes an integer exponent), ``pow``, whose
+exponent may be an integer too, ``ldexp``, ``round_digits``, shifts and ``selp`` (its type is that of the two choices).
+``min`` and ``max`` compare as Python does; ``fmin`` and ``fmax`` skip a NaN: `numba_types.min_max_skips_nan` tells
+which one numba-cuda means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from refsim.engine.intrinsics import elementary, halves, integers
+from refsim.engine.intrinsics.conversion import CARRIER, FLOATS, INTEGERS, Lane, convert, wrap
+from refsim.engine.intrinsics.fused import fma_float32, fma_float64
+
+__all__ = ["CARRIER", "INTRINSICS", "Intrinsic", "Lane", "convert", "implementation", "intrinsic_name", "wrap"]
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """A function on lanes of one operand type.
+
+    Attributes
+    ----------
+    name, operand : str
+        The key in `INTRINSICS`.
+    function : callable
+        The implementation.
+    ulps : float
+        Most that a result differs from the exact one, in units of the last place of the result: 0 exact, 0.5 correctly
+        rounded, 0.51 correctly rounded but for rare arguments, otherwise measured (tests) and rounded up.
+    """
+
+    name: str
+    operand: str
+    function: Callable[..., Lane]
+    ulps: float
+
+
+INTRINSICS: dict[tuple[str, str], Intrinsic] = {}
+
+_SPELLINGS = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctanh": "atanh", "arctan2": "atan2", "deg2rad": "radians", "rad2deg": "degrees", "power": "pow",
+}  # fmt: skip
+
+
+def implementation(name: str, operand: str) -> Callable[..., Lane]:
+    """The function to call on lanes.
+
+    Raises
+    ------
+    KeyError
+        If there is no such function on this operand type; the message lists the types that have it.
+    """
+    found = INTRINSICS.get((name, operand))
+    if found is None:
+        types = [kind for known, kind in INTRINSICS if known == name]
+        raise KeyError(f"no intrinsic {name!r} on {operand}; it exists on {', '.join(types) or 'no type'}")
+    return found.function
+
+
+def intrinsic_name(source: str) -> str:
+    """Name here of a function of ``math``, ``np``, ``cuda`` or ``cuda.fp16``: ``"np.arcsin"`` is ``"asin"``."""
+    name = source.rpartition(".")[2]
+    return _SPELLINGS.get(name, name) if source.startswith("np.") else name
+
+
+def _add(name: str, operand: str, function: Callable[..., Lane], ulps: float = 0.0) -> None:
+    INTRINSICS[name, operand] = Intrinsic(name, operand, function, ulps)
+
+
+# measured against 64-bit mantissas on 4e6 arguments and rounded up, since NumPy's loops differ between processors;
+# lgamma does not hold near its zeros, where only the absolute error is small
+_FLOAT64_ULPS = {"sqrt": 0.5, "erf": 3.0, "erfc": 4.0, "gamma": 10.0, "lgamma": 10.0}
+_FLOAT32_ULPS = {"sqrt": 0.5}
+
+
+def _integer_functions() -> None:
+    for kind in INTEGERS:
+        _add("//", kind, integers.floor_divide(kind))
+        _add("%", kind, integers.modulo(kind))
+        _add("/", kind, elementary.divide_integers(kind), 1.5 if kind in ("int64", "uint64") else 0.5)
+        _add("**", kind, integers.power(kind))
+        _add("<<", kind, integers.shift_left(kind))
+        _add(">>", kind, integers.shift_right(kind))
+        _add("abs", kind, integers.absolute(kind))
+        _add("min", kind, integers.minimum)
+        _add("max", kind, integers.maximum)
+        _add("minimum", kind, integers.minimum)
+        _add("maximum", kind, integers.maximum)
+        _add("sign", kind, integers.sign)
+        _add("popc", kind, integers.count_ones(kind))
+        _add("clz", kind, integers.count_leading_zeros(kind))
+        _add("ffs", kind, integers.find_first_set(kind))
+        _add("brev", kind, integers.reverse_bits(kind))
+        _add("divmod", kind, partial(_both, integers.floor_divide(kind), integers.modulo(kind)))
+
+
+def _float_functions() -> None:
+    for name, function in elementary.UNARY.items():
+        _add(name, "float64", function, _FLOAT64_ULPS.get(name, 2.0))
+        native = name in elementary.NATIVE_FLOAT32
+        float32 = function if native else elementary.through_float64(function)
+        _add(name, "float32", float32, _FLOAT32_ULPS.get(name, 2.0 if native else 0.51))
+    for name, function in elementary.BINARY.items():
+        _add(name, "float64", function, 2.0)
+        _add(name, "float32", elementary.through_float64(function), 0.51)
+    for kind in ("float32", "float64"):
+        for name, function in elementary.SAME_TYPE.items():
+            _add(name, kind, function, 0.5 if name == "/" else 0.0)
+        _add("**", kind, elementary.power_by_integer(kind), 0.5)
+        _add("remainder", kind, partial(_as_type, kind, elementary.ieee_remainder))
+        _add("divmod", kind, partial(_both, np.floor_divide, np.remainder))
+        _add("degrees", kind, elementary.scaled(180.0 / math.pi, kind), 1.5)
+        _add("radians", kind, elementary.scaled(math.pi / 180.0, kind), 1.5)
+        _add("frexp", kind, elementary.frexp)
+        _add("modf", kind, elementary.modf)
+        _add("ldexp", kind, elementary.ldexp, 0.5)
+        _add("fmax", kind, elementary.fmax)
+        _add("fmin", kind, elementary.fmin)
+        _add("round", kind, elementary.round_to_integer(kind))
+        _add("round_digits", kind, elementary.round_to_digits(kind), 2.0)
+    _add("fma", "float32", fma_float32, 0.5)
+    _add("fma", "float64", fma_float64, 0.5)
+    for kind in FLOATS:
+        _add("max", kind, elementary.select_max)
+        _add("min", kind, elementary.select_min)
+
+
+def _half_functions() -> None:
+    for table, ulps in ((halves.EXACT, 0.0), (halves.ROUNDED_ONCE, 0.5), (halves.NEARLY_ROUNDED, 0.51)):
+        for name, function in table.items():
+            _add(name, "float16", function, ulps)
+    for name, half in halves.MATH_NAMES.items():
+        _add(name, "float16", INTRINSICS[half, "float16"].function, INTRINSICS[half, "float16"].ulps)
+
+
+def _math_functions_of_integers() -> None:
+    """``math`` on an integer: the argument becomes a float64."""
+    names = [*elementary.UNARY, *elementary.BINARY, "ceil", "floor", "trunc", "fabs", "isnan", "isinf", "isfinite"]
+    for kind in ("int64", "uint64"):
+        for name in names:
+            found = INTRINSICS[name, "float64"]
+            _add(name, kind, partial(_of_integers, kind, found.function), found.ulps)
+
+
+def _both(first: Callable[..., Lane], second: Callable[..., Lane], a: Lane, b: Lane) -> tuple[Lane, Lane]:
+    return first(a, b), second(a, b)
+
+
+def _as_type(kind: str, function: Callable[..., Lane], *values: Lane) -> Lane:
+    return function(*values).astype(kind)
+
+
+def _of_integers(kind: str, function: Callable[..., Lane], *values: Lane) -> Lane:
+    return function(*(convert(value, kind, "float64") for value in values))
+
+
+def _selp(kind: str, test: Lane, a: Lane, b: Lane) -> Lane:
+    if isinstance(test, np.ndarray):
+        return np.where(test != 0, np.asarray(a, CARRIER[kind]), np.asarray(b, CARRIER[kind]))
+    return a if test else b
+
+
+_integer_functions()
+_float_functions()
+_half_functions()
+_math_functions_of_integers()
+for _kind in CARRIER:
+    _add("selp", _kind, partial(_selp, _kind))

@@ -1,0 +1,138 @@
+"""Scalar types as lanes hold them, wrap-around of integers, and conversions with the rounding of a GPU.
+
+A lane value is an array or one scalar for all lanes. Integers narrower than 64 bits, and int64, are carried in int64
+arrays or Python ints; uint64 in uint64 arrays or Python ints; bool in bool arrays or Python bools; floats in arrays or
+NumPy scalars of their type.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Lane = Any
+"""An array of lane values, or one scalar for all lanes."""
+
+Array = npt.NDArray[Any]
+
+SIGNED: Final = ("int8", "int16", "int32", "int64")
+UNSIGNED: Final = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS: Final = SIGNED + UNSIGNED
+FLOATS: Final = ("float16", "float32", "float64")
+
+WIDTH: Final = {name: np.dtype(name).itemsize * 8 for name in INTEGERS}
+LOWEST: Final = {name: int(np.iinfo(name).min) for name in INTEGERS}
+HIGHEST: Final = {name: int(np.iinfo(name).max) for name in INTEGERS}
+
+CARRIER: Final[dict[str, np.dtype[Any]]] = {
+    **{name: np.dtype(np.int64) for name in INTEGERS},
+    "uint64": np.dtype(np.uint64),
+    "bool": np.dtype(np.bool_),
+    **{name: np.dtype(name) for name in FLOATS},
+}
+"""dtype of the arrays that hold lanes of a scalar type."""
+
+
+def is_array(value: Lane) -> bool:
+    """Whether the value differs between lanes (a NumPy or Python scalar is the same in all)."""
+    return isinstance(value, np.ndarray)
+
+
+def wrap(value: Lane, name: str) -> Lane:
+    """The integer of type `name` with the same low bits.
+
+    Parameters
+    ----------
+    value : int or array of int64 or uint64
+        Any integers; arrays may hold the low 64 bits of the true result.
+    name : str
+        int8 to uint64.
+
+    Returns
+    -------
+    int or array
+        Carried as the type is carried.
+    """
+    if isinstance(value, np.ndarray):
+        if name in ("int64", "uint64"):
+            return value.astype(CARRIER[name], copy=False)
+        return value.astype(name).astype(np.int64)
+    bits = WIDTH[name]
+    low = int(value) & ((1 << bits) - 1)
+    if name in SIGNED and low >> (bits - 1):
+        low -= 1 << bits
+    return low
+
+
+def convert(value: Lane, source: str, target: str) -> Lane:
+    """Convert between scalar types as an NVIDIA GPU does.
+
+    Integers wrap. An integer or a wider float is rounded once, to nearest even. A float is truncated to an integer and
+    saturates at the ends of the integer's range; a NaN gives 0, or the integer with only the top bit set where the
+    float or the integer has 64 bits (PTX ISA, ``cvt``). There is no 8-bit conversion: a float becomes a 16-bit integer
+    whose low half is taken. Everything but zero is True, NaN too.
+
+    Parameters
+    ----------
+    value : scalar or array
+        Carried as `source` is carried.
+    source, target : str
+        Scalar type names.
+
+    Returns
+    -------
+    scalar or array
+        Carried as `target` is carried.
+    """
+    if source == target:
+        return value
+    if target == "bool":
+        return value != 0 if isinstance(value, np.ndarray) else bool(value != 0)
+    if source == "bool":
+        if isinstance(value, np.ndarray):
+            return value.astype(CARRIER[target])
+        return int(value) if target in WIDTH else CARRIER[target].type(value)
+    if source in WIDTH:
+        if target not in WIDTH:
+            return _carried(value, source).astype(target)
+        if LOWEST[target] <= LOWEST[source] and HIGHEST[source] <= HIGHEST[target]:
+            return value.astype(CARRIER[target], copy=False) if isinstance(value, np.ndarray) else int(value)
+        return wrap(value, target)
+    if target in WIDTH:
+        if target in ("int8", "uint8"):
+            return wrap(_float_to_integer(value, source, target.replace("8", "16")), target)
+        return _float_to_integer(value, source, target)
+    return _carried(value, source).astype(target)
+
+
+def _carried(value: Lane, name: str) -> Any:
+    """The value as an array or NumPy scalar of the type's carrier."""
+    return value if isinstance(value, np.ndarray) else CARRIER[name].type(value)
+
+
+def _float_to_integer(value: Lane, source: str, target: str) -> Lane:
+    nan = 0
+    if source == "float64" or WIDTH[target] == 64:
+        nan = wrap(1 << (WIDTH[target] - 1), target)
+    lowest, highest = LOWEST[target], HIGHEST[target]
+    if not isinstance(value, np.ndarray):
+        number = float(value)
+        if math.isnan(number):
+            return nan
+        if math.isinf(number):
+            return highest if number > 0 else lowest
+        return min(max(math.trunc(number), lowest), highest)
+    wide = value.astype(np.float64, copy=False)
+    if wide.size == 0:
+        return wide.astype(CARRIER[target])
+    if lowest < np.min(wide) and np.max(wide) < highest:  # a NaN makes both comparisons false
+        return wide.astype(CARRIER[target])
+    over, under = wide >= highest, wide <= lowest  # 2**63 - 1 compares as 2**63, and so on: right for every double
+    result = np.where(over | under | np.isnan(wide), 0.0, wide).astype(CARRIER[target])
+    result[over] = highest
+    result[under] = lowest
+    result[np.isnan(wide)] = nan
+    return result
