@@ -1,0 +1,1 @@
+"""What a launch is checked for, and how findings are reported."""

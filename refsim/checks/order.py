@@ -1,0 +1,139 @@
+"""Happens-before through atomics and fences, worked out only when a race is suspected.
+
+A thread that fences and then performs an atomic operation releases what it, and through barriers its block,
+wrote before the fence. A thread whose later atomic operation touches the same cell acquires that, and passes
+it on to its block at the next barrier. Chains of such hand-offs count.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refsim.engine.lanes import LaneSet
+
+
+@dataclass
+class _AtomicEvent:
+    """One atomic instruction: its lanes in the order in which they were applied."""
+
+    serial: int
+    batch: int
+    memory: int
+    threads: Any
+    columns: Any
+    cells: Any
+
+
+@dataclass
+class Known:
+    """What an agent knows of one block: all threads before `everyone`, single threads before their own time."""
+
+    everyone: int = 0
+    threads: dict[int, int] = field(default_factory=dict)
+
+    def covers(self, thread: int, serial: int) -> bool:
+        """True if the access of a thread at a time is known."""
+        return serial < self.everyone or serial < self.threads.get(thread, 0)
+
+
+Knowledge = dict[tuple[int, int], Known]
+
+
+class SyncLog:
+    """Atomics, fences and barriers of a launch, in the order of their serial numbers.
+
+    Kept only for kernels that contain a fence: without one nothing is released.
+    """
+
+    def __init__(self) -> None:
+        self._atomics: list[_AtomicEvent] = []
+        self._fences: list[tuple[int, int, LaneSet]] = []
+        self._barriers: dict[int, list[tuple[int, Any]]] = {}
+        self._memo: dict[tuple[int, int, int, int], Knowledge] = {}
+
+    def atomic(self, serial: int, batch: int, memory: int, lanes: LaneSet, address: Any) -> None:
+        """Record an atomic instruction on cells of a memory."""
+        cells = np.broadcast_to(np.asarray(address), lanes.shape).reshape(-1)
+        threads = np.broadcast_to(lanes.t, lanes.shape).reshape(-1)
+        columns = np.broadcast_to(lanes.b, lanes.shape).reshape(-1)
+        self._atomics.append(_AtomicEvent(serial, batch, memory, threads, columns, cells))
+
+    def fence(self, serial: int, batch: int, lanes: LaneSet) -> None:
+        """Record a fence."""
+        self._fences.append((serial, batch, lanes))
+
+    def barrier(self, serial: int, batch: int, columns: Any) -> None:
+        """Record a barrier of the given block columns; None stands for all blocks of the batch."""
+        self._barriers.setdefault(batch, []).append((serial, columns))
+
+    def ordered(self, first: tuple[int, int, int, int], second: tuple[int, int, int, int]) -> bool:
+        """True if the access `first` happens before `second`; each is (batch, column, thread, serial)."""
+        batch, column, thread, serial = first
+        known = self._known(*second).get((batch, column))
+        return known is not None and known.covers(thread, serial)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _last_barrier(self, batch: int, column: int, before: int) -> int:
+        entries = self._barriers.get(batch, [])
+        for position in range(bisect.bisect_left(entries, before, key=lambda e: e[0]) - 1, -1, -1):
+            serial, columns = entries[position]
+            if columns is None or columns[column]:
+                return serial
+        return 0
+
+    def _last_fence(self, batch: int, column: int, thread: int, before: int) -> int:
+        for serial, where, lanes in reversed(self._fences):
+            if serial < before and where == batch and _contains(lanes, thread, column):
+                return serial
+        return 0
+
+    def _known(self, batch: int, column: int, thread: int, serial: int) -> Knowledge:
+        key = (batch, column, thread, serial)
+        if key in self._memo:
+            return self._memo[key]
+        known: Knowledge = {}
+        self._memo[key] = known
+        last_barrier = self._last_barrier(batch, column, serial)
+        for number, event in enumerate(self._atomics):
+            if event.serial >= serial:
+                break
+            if event.batch != batch:
+                continue
+            for position in np.flatnonzero(event.columns == column):
+                if event.threads[position] == thread or event.serial < last_barrier:
+                    self._acquire(known, number, int(position))
+        return known
+
+    def _acquire(self, known: Knowledge, number: int, position: int) -> None:
+        target = self._atomics[number]
+        cell = target.cells[position]
+        for earlier in self._atomics[: number + 1]:
+            if earlier.memory != target.memory:
+                continue
+            same = np.flatnonzero(earlier.cells == cell)
+            for index in same[same < position] if earlier is target else same:
+                batch, column, thread = earlier.batch, int(earlier.columns[index]), int(earlier.threads[index])
+                fence = self._last_fence(batch, column, thread, earlier.serial)
+                if not fence:
+                    continue
+                entry = known.setdefault((batch, column), Known())
+                entry.everyone = max(entry.everyone, self._last_barrier(batch, column, fence))
+                entry.threads[thread] = max(entry.threads.get(thread, 0), fence)
+                for block, passed in self._known(batch, column, thread, fence).items():
+                    mine = known.setdefault(block, Known())
+                    mine.everyone = max(mine.everyone, passed.everyone)
+                    for other, time in passed.threads.items():
+                        mine.threads[other] = max(mine.threads.get(other, 0), time)
+
+
+def _contains(lanes: LaneSet, thread: int, column: int) -> bool:
+    if lanes.flat is not None:
+        lane = thread * lanes.batch.columns + column
+        at = int(np.searchsorted(lanes.flat, lane))
+        return at < len(lanes.flat) and int(lanes.flat[at]) == lane
+    return (lanes.rows is None or thread in lanes.rows) and (lanes.cols is None or column in lanes.cols)

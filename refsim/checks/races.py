@@ -1,0 +1,175 @@
+"""From a suspected conflict between two accesses to a finding, or to nothing.
+
+A suspicion is dropped if both accesses are atomic, if a warp barrier separates two threads of one warp, or
+if fences and atomics order them. Two writes of the same value are a note.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from refsim.engine.batch import Batch
+    from refsim.engine.lanes import LaneSet
+    from refsim.engine.memory import View
+
+
+class Conflict:
+    """One access of a set of lanes that meets other agents in the cells it touches."""
+
+    def __init__(
+        self, batch: Batch, lanes: LaneSet, view: View, address: Any, serial: int, shape: tuple[int, ...]
+    ) -> None:
+        self.batch = batch
+        self.run = batch.run
+        self.lanes = lanes
+        self.view = view
+        self.address = address
+        self.serial = serial
+        self.site = self.run.operations[serial]
+        self.shape = shape
+
+    def _spread(self, value: Any) -> Any:
+        """One entry for each lane considered; the first block stands for all while a shadow is narrow."""
+        array = np.asarray(value)
+        if array.ndim == 2 and len(self.shape) == 2 and self.shape[1] == 1 and array.shape[1] > 1:
+            array = array[:, :1]
+        return np.broadcast_to(array, self.shape).reshape(-1)
+
+    def with_threads(self, suspects: Any, threads: Any, serials: Any, *, earlier: bool, value: Any = None) -> None:
+        """Other agents are threads of the same block; `earlier` if they came first."""
+        chosen = np.flatnonzero(self._spread(suspects))
+        other_threads = self._spread(threads)[chosen]
+        columns = self._spread(self.lanes.b)[chosen]
+        self._settle(chosen, other_threads, columns, self.batch.number, self._spread(serials)[chosen], earlier, value)
+
+    def with_lanes(self, suspects: Any, lane_numbers: Any, serials: Any, value: Any = None) -> None:
+        """Other agents are lanes of this batch or of an earlier one, and came first."""
+        chosen = np.flatnonzero(self._spread(suspects))
+        serials = self._spread(serials)[chosen]
+        lane_numbers = self._spread(lane_numbers)[chosen]
+        batches = self.run.batch_of(serials)
+        columns = self.run.columns_of_batch[batches]
+        self._settle(chosen, lane_numbers // columns, lane_numbers % columns, batches, serials, True, value)
+
+    def write_write_at_once(self, lost: Any, winners: Any, cells: Any, value: Any) -> None:
+        """Several lanes wrote one cell in one instruction; `winners` are the agents whose tag stayed, plus one."""
+        if not self.run.unreported("race", self.site, self.site):
+            return
+        values = np.broadcast_to(np.asarray(value), self.lanes.shape).reshape(-1)
+        if len(cells) != values.size:  # narrow: one block stands for all; any block may differ
+            lanes_values = np.broadcast_to(np.asarray(value), self.lanes.shape)
+            differ = np.zeros(len(cells), bool)
+            order = np.argsort(cells, kind="stable")
+            same_cell = cells[order][1:] == cells[order][:-1]
+            unequal = (lanes_values[order][1:] != lanes_values[order][:-1]).any(axis=1)
+            differ[order[1:]] = same_cell & unequal
+        else:
+            order = np.argsort(cells, kind="stable")
+            differ = np.zeros(len(cells), bool)
+            differ[order[1:]] = (cells[order][1:] == cells[order][:-1]) & (values[order][1:] != values[order][:-1])
+        chosen = np.flatnonzero(lost)
+        harmful = bool(differ.any())
+        if harmful:
+            bad_cells = np.unique(cells[differ])
+            chosen = np.flatnonzero(lost & np.isin(cells, bad_cells))
+            if not len(chosen):
+                chosen = np.flatnonzero(lost)
+        lane = int(chosen[0])
+        winner = int(np.asarray(winners).reshape(-1)[lane]) - 1
+        if self.view.memory.space == "shared":
+            thread, column = winner, int(self._spread(self.lanes.b)[lane])
+        else:
+            thread, column = divmod(winner, self.batch.columns)
+        self._report(lane, thread, column, self.batch.number, self.serial, True, not harmful)
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _settle(
+        self, chosen: Any, threads: Any, columns: Any, batches: Any, serials: Any, earlier: bool, value: Any
+    ) -> None:
+        """Drop what is ordered, then report the first pair of each pair of source lines."""
+        if not len(chosen):
+            return
+        batches = np.broadcast_to(np.asarray(batches), chosen.shape)
+        operations, sites = self.run.operations, self.run.sites
+        atomic = sites[self.site].atomic
+        unique, inverse = np.unique(serials, return_inverse=True)
+        other_sites = np.array([operations[int(s)] for s in unique])
+        open_pairs = np.array(
+            [
+                not (atomic and sites[int(s)].atomic) and self.run.unreported("race", self.site, int(s))
+                for s in other_sites
+            ]
+        )
+        keep = open_pairs[inverse]
+        my_threads = self._spread(self.lanes.t)[chosen]
+        my_columns = self._spread(self.lanes.b)[chosen]
+        if keep.any() and self.batch.warp_times is not None:
+            times = self.batch.warp_times
+            size = self.run.device.warp_size
+            here = batches == self.batch.number
+            mates = here & (threads // size == my_threads // size) & (columns == my_columns)
+            safe_columns = np.where(here, columns, 0)
+            safe_threads = np.where(mates, threads, 0)
+            first, last = (serials, self.serial) if earlier else (self.serial, serials)
+            synced = np.minimum(times[my_threads, my_columns], times[safe_threads, safe_columns])
+            keep &= ~(mates & (first < synced) & (synced <= last))
+        seen: set[int] = set()
+        for position in np.flatnonzero(keep):
+            site = int(other_sites[inverse[position]])
+            if site in seen:
+                continue
+            lane = int(chosen[position])
+            other = (int(batches[position]), int(columns[position]), int(threads[position]), int(serials[position]))
+            me = (self.batch.number, int(my_columns[position]), int(my_threads[position]), self.serial)
+            sync = self.run.sync
+            if sync is not None and sync.ordered(*((other, me) if earlier else (me, other))):
+                continue
+            same = value is not None and self._same_value(lane, value)
+            if same and np.count_nonzero(keep) > 1 and not self._all_same(chosen[keep], value):
+                continue
+            seen.add(site)
+            self._report(lane, other[2], other[1], other[0], other[3], earlier, same)
+
+    def _address_of(self, lane: int) -> int:
+        return int(self._spread(self.address)[lane])
+
+    def _held(self, lane: int) -> Any:
+        address = self._address_of(lane)
+        data = self.view.data
+        return data[address] if data.ndim == 1 else data[address, int(self._spread(self.lanes.b)[lane])]
+
+    def _same_value(self, lane: int, value: Any) -> bool:
+        mine, held = self._spread(value)[lane], self._held(lane)
+        return bool(mine == held or (mine != mine and held != held))
+
+    def _all_same(self, lanes: Any, value: Any) -> bool:
+        return all(self._same_value(int(lane), value) for lane in lanes)
+
+    def _report(
+        self, lane: int, thread: int, column: int, batch: int, serial: int, earlier: bool, same_value: bool
+    ) -> None:
+        run = self.run
+        site, other_site = run.sites[self.site], run.sites[run.operations[serial]]
+        my_column = int(self._spread(self.lanes.b)[lane])
+        # the index that the named lane used, in its own view
+        index = self.view.index_of(self._address_of(lane))
+        block, other_block = self.batch.block_of(my_column), run.batches[batch].block_of(column)
+        me = run.access(self.site, index, block, run.thread_of(int(self._spread(self.lanes.t)[lane])))
+        other = run.access(run.operations[serial], index, other_block, None if thread < 0 else run.thread_of(thread))
+        if thread + 1 == (1 << 20) - 1:
+            other = run.access(run.operations[serial], index, other_block, None)
+        first, second = (other_site, site) if earlier else (site, other_site)
+        between = "within a block" if block == other_block else "between blocks"
+        text = ", ".join(str(i) for i in index)
+        what = f"{second.noun} after {first.noun}"
+        if same_value:
+            message = f"several threads write the same value to {site.array}[{text}] ({self.view.memory.space}, {between})"
+        else:
+            message = f"{what} of {site.array}[{text}] ({self.view.memory.space} memory, {between}) with nothing that orders them"
+        run.report(
+            "race", "note" if same_value else "error", message, me, other, self.view, pair=(self.site, run.operations[serial])
+        )

@@ -1,0 +1,384 @@
+"""The kernel dialect: the small typed language between the front ends and the engine.
+
+A front end turns source text into a `Program`; the engine turns a `Program` into lane code. Every
+conversion is explicit, every operator has operands of one type, and control flow is structured:
+`If`, `Loop`, `Block` and `Break` out of a labelled block or loop. Scalar types are the strings
+``bool int8 … uint64 float16 float32 float64``; arrays have an `ArrayType`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+ITEM_BYTES = {
+    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "int32": 4, "uint32": 4,
+    "float32": 4, "int64": 8, "uint64": 8, "float64": 8,
+}  # fmt: skip
+INTEGERS = frozenset(name for name in ITEM_BYTES if "int" in name)
+FLOATS = frozenset({"float16", "float32", "float64"})
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """Type of an array value: scalar type of an element and number of dimensions."""
+
+    dtype: str
+    ndim: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(':' * self.ndim)}]"
+
+
+Type = Union[str, ArrayType]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of source: what a finding points at."""
+
+    file: str
+    line: int
+    text: str
+
+
+# ---------------------------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expr:
+    """Base of all expressions; `type` is the type of the value."""
+
+    type: Type
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A compile-time scalar."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Var(Expr):
+    """A local variable, a parameter or an index such as ``threadIdx.x``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Convert(Expr):
+    """Conversion of a scalar to another scalar type."""
+
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    """``-``, ``~`` or ``not`` on an operand of type `type`."""
+
+    op: str
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """Arithmetic, bit, shift or logical operator; both operands have the type of the result."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Compare(Expr):
+    """Comparison of two operands of one type; the result is bool."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class Select(Expr):
+    """``then if condition else otherwise`` with both sides evaluated; both are free of effects."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True)
+class Intrinsic(Expr):
+    """An element-wise function, such as ``sqrt`` or ``popc``, on operands of `operand` type."""
+
+    name: str
+    operand: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Load(Expr):
+    """One element of an array."""
+
+    array: Expr
+    index: tuple[Expr, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class SliceItem:
+    """``start:stop:step`` in a subscript; absent parts are None."""
+
+    start: Expr | None
+    stop: Expr | None
+    step: Expr | None
+
+
+@dataclass(frozen=True)
+class Slice(Expr):
+    """A view of part of an array; an index drops its dimension, a `SliceItem` keeps it."""
+
+    array: Expr
+    items: tuple[Expr | SliceItem, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Dim(Expr):
+    """Length of one dimension of an array."""
+
+    array: Expr
+    axis: int
+
+
+@dataclass(frozen=True)
+class ConstArray(Expr):
+    """A read-only array whose values were fixed when the kernel was translated."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Atomic(Expr):
+    """Atomic read-modify-write; the value is what the cell held before."""
+
+    op: str
+    array: Expr
+    index: tuple[Expr, ...]
+    args: tuple[Expr, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Warp(Expr):
+    """A warp-wide operation: shuffle, vote, match, active mask."""
+
+    op: str
+    args: tuple[Expr, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class BlockVote(Expr):
+    """A barrier that also counts, ands or ors a predicate over the block."""
+
+    op: str
+    predicate: Expr
+    place: Place
+
+
+# ----------------------------------------------------------------------------------------------- statements
+
+
+@dataclass
+class Assign:
+    """Bind a local variable."""
+
+    name: str
+    value: Expr
+
+
+@dataclass
+class Store:
+    """Write one element of an array."""
+
+    array: Expr
+    index: tuple[Expr, ...]
+    value: Expr
+    place: Place
+
+
+@dataclass
+class Effect:
+    """Evaluate for effect, dropping the value."""
+
+    value: Expr
+
+
+@dataclass
+class If:
+    """Threads for which the condition holds run `then`, the others `otherwise`."""
+
+    condition: Expr
+    then: list[Stmt]
+    otherwise: list[Stmt]
+
+
+@dataclass
+class Block:
+    """Statements that a `Break` to the label leaves."""
+
+    label: str
+    body: list[Stmt]
+
+
+@dataclass
+class Loop:
+    """Repeat `body` and `step` while `condition` holds; `Break` to the label leaves the loop."""
+
+    label: str
+    condition: Expr | None
+    body: list[Stmt]
+    step: list[Stmt]
+    place: Place
+
+
+@dataclass
+class Break:
+    """Leave the labelled block or loop."""
+
+    label: str
+
+
+@dataclass
+class Barrier:
+    """All threads of the block wait for each other."""
+
+    place: Place
+
+
+@dataclass
+class WarpBarrier:
+    """The threads of a warp named in the mask wait for each other."""
+
+    mask: Expr
+    place: Place
+
+
+@dataclass
+class Fence:
+    """Order this thread's memory accesses: scope ``block``, ``device`` or ``system``."""
+
+    scope: str
+    place: Place
+
+
+@dataclass
+class Print:
+    """Print one line per thread; strings are constants."""
+
+    parts: tuple[Expr | str, ...]
+    place: Place
+
+
+@dataclass
+class Assert:
+    """A condition that every thread claims to hold."""
+
+    condition: Expr
+    message: str
+    place: Place
+
+
+Stmt = Union[
+    Assign, Store, Effect, If, Block, Loop, Break, Barrier, WarpBarrier, Fence, Print, Assert,
+]  # fmt: skip
+
+# -------------------------------------------------------------------------------------------------- program
+
+INDICES = tuple(f"{name}.{axis}" for name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz") + (
+    "laneid",
+)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A shared or local array that the kernel declares; `dynamic` shared arrays take their size at launch."""
+
+    name: str
+    space: str
+    dtype: str
+    shape: tuple[int, ...]
+    dynamic: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+@dataclass
+class Program:
+    """A kernel in the dialect."""
+
+    name: str
+    file: str
+    parameters: tuple[tuple[str, Type | None], ...]
+    body: list[Stmt]
+    allocations: tuple[Allocation, ...] = ()
+    constants: dict[str, Any] = field(default_factory=dict)
+    wraps_negative: bool = True
+    exit_label: str = "kernel"
+    line: int = 1
+
+
+def child_expressions(node: Any) -> Iterator[Expr]:
+    """Expressions directly below an expression or statement (not those of nested statement lists)."""
+    for value in vars(node).values():
+        if isinstance(value, Expr):
+            yield value
+        elif isinstance(value, tuple):
+            for item in value:
+                if isinstance(item, Expr):
+                    yield item
+                elif isinstance(item, SliceItem):
+                    for part in (item.start, item.stop, item.step):
+                        if part is not None:
+                            yield part
+
+
+def walk_expressions(node: Any) -> Iterator[Expr]:
+    """All expressions below a node, children first."""
+    for child in child_expressions(node):
+        yield from walk_expressions(child)
+        yield child
+
+
+def walk_statements(body: list[Stmt]) -> Iterator[Stmt]:
+    """All statements of a list and of the lists nested in it."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, If):
+            yield from walk_statements(statement.then)
+            yield from walk_statements(statement.otherwise)
+        elif isinstance(statement, Block):
+            yield from walk_statements(statement.body)
+        elif isinstance(statement, Loop):
+            yield from walk_statements(statement.body)
+            yield from walk_statements(statement.step)
+
+
+EFFECTS = (Atomic, Warp, BlockVote)
+
+
+def is_free(expression: Expr) -> bool:
+    """True if evaluating the expression in a thread that does not need it changes and touches nothing."""
+    guarded = (Load, Slice, *EFFECTS)
+    return not isinstance(expression, guarded) and not any(
+        isinstance(part, guarded) for part in walk_expressions(expression)
+    )

@@ -1,0 +1,363 @@
+"""A batch: the blocks that run in lockstep, their barriers, and what their accesses report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from refsim.checks.shadow import SharedShadow
+from refsim.dialect import Allocation
+from refsim.engine import atomics, warp
+from refsim.engine.lanes import Exit, Irregular, LaneSet, merge
+from refsim.engine.memory import LocalMemory, SharedMemory, View, lane_dtype, poison
+from refsim.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from refsim.engine.launch import Run
+
+class Batch:
+    """State of the blocks of one batch while they run.
+
+    Attributes
+    ----------
+    threads, columns
+        Threads per block and number of blocks.
+    blocks
+        Linear block numbers, one per column.
+    bar, bar_low
+        First serial number of the current barrier interval: one number, or one per column; and its minimum.
+    dirty
+        True once something outside the batch changed, so that it can no longer be restarted.
+    """
+
+    def __init__(self, run: Run, number: int, blocks: Any, may_restart: bool, remaining: bool) -> None:
+        self.run = run
+        self.number = number
+        self.blocks = blocks
+        self.threads = run.threads
+        self.columns = len(blocks)
+        self.all_threads = run.all_threads
+        self.all_columns = np.arange(self.columns, dtype=np.int64).reshape(1, -1)
+        self.may_restart = may_restart
+        self.remaining = remaining
+        self.dirty = False
+        self.first_serial = len(run.operations)
+        self.bar: Any = self.first_serial
+        self.bar_low = self.first_serial
+        self.warp_times: Any = None
+        self.everything = LaneSet(self, None, None)
+        self.exits: list[LaneSet] = []
+        self.exited = 0
+        self.shared: dict[str, View] = {}
+        self.memories: list[SharedMemory] = []
+        self.shared_views: list[View] = []
+
+    # ------------------------------------------------------------------------------------- coordinates
+
+    def index_values(self, name: str) -> Any:
+        """Lane value of ``threadIdx.x`` and its kin."""
+        run = self.run
+        kind, _, axis_name = name.partition(".")
+        if kind == "laneid":
+            return self.all_threads % run.device.warp_size
+        axis = "xyz".index(axis_name)
+        if kind == "blockDim":
+            return run.block[axis]
+        if kind == "gridDim":
+            return run.grid[axis]
+        if kind == "threadIdx":
+            return run.thread_axis(axis)
+        gx, gy, _ = run.grid
+        linear = self.blocks
+        values = (linear % gx, linear // gx % gy, linear // (gx * gy))[axis]
+        first = int(values[0])
+        return first if (values == first).all() else values.reshape(1, -1)
+
+    def block_of(self, column: int) -> tuple[int, int, int]:
+        """Three-dimensional coordinates of a block."""
+        gx, gy, _ = self.run.grid
+        linear = int(self.blocks[column])
+        return linear % gx, linear // gx % gy, linear // (gx * gy)
+
+    # ------------------------------------------------------------------------------------- allocations
+
+    def allocate(self, allocation: Allocation) -> View:
+        """View of a shared or local array that the kernel declares."""
+        if allocation.space == "local":
+            memory: Any = LocalMemory(allocation.name, self, allocation.size, allocation.dtype)
+            return View(memory, np.empty(0), allocation.dtype, 0, allocation.shape, _strides(allocation.shape), True)
+        if allocation.dynamic:
+            return self._dynamic(allocation)
+        shared = SharedMemory(allocation.name, self, allocation.size)
+        data = np.full((allocation.size, self.columns), poison(allocation.dtype), allocation.dtype)
+        self._watch(shared)
+        view = View(shared, data, allocation.dtype, 0, allocation.shape, _strides(allocation.shape), True)
+        self.shared_views.append(view)
+        return view
+
+    def _watch(self, memory: SharedMemory) -> None:
+        if self.run.initcheck or self.run.racecheck:
+            memory.shadow = SharedShadow(self, memory.size)
+        self.memories.append(memory)
+
+    def _dynamic(self, allocation: Allocation) -> View:
+        item = np.dtype(allocation.dtype)
+        first = self.shared.get("dynamic")
+        size = self.run.shared_bytes // item.itemsize
+        if first is None:
+            memory = SharedMemory("dynamic shared memory", self, size)
+            data = np.full((size, self.columns), poison(allocation.dtype), item)
+            self._watch(memory)
+            first = View(memory, data, allocation.dtype, 0, (size,), (1,), True)
+            self.shared["dynamic"] = first
+            self.shared_views.append(first)
+        if first.data.dtype.itemsize != item.itemsize:
+            raise UnsupportedError(
+                f"dynamic shared memory used as {first.dtype} and as {allocation.dtype}: elements of different size"
+            )
+        return View(first.memory, first.data.view(item), allocation.dtype, 0, (size,), (1,), True)
+
+    # ----------------------------------------------------------------------------------- control flow
+
+    def met_irregular_branch(self) -> None:
+        """A branch went unevenly through several blocks: start again in more uniform batches if possible."""
+        if self.may_restart and not self.dirty:
+            raise Irregular
+
+    def exit(self, lanes: LaneSet) -> None:
+        """Threads return from the kernel."""
+        self.exits.append(lanes)
+        self.exited += lanes.size
+
+    def covers_alive(self, lanes: LaneSet) -> bool:
+        """True if the set holds every thread that has not returned."""
+        return lanes.size + self.exited == self.everything.size
+
+    def leave(self, parent: LaneSet, exits: list[Exit], dtypes: Any) -> tuple[LaneSet, tuple[Any, ...]]:
+        """The set after a block or loop: the union of all that left it."""
+        return merge(parent, exits, dtypes)
+
+    def looped(self, lanes: LaneSet, before: tuple[LaneSet, Any, tuple[Any, ...]], now: tuple[Any, ...], site: int) -> None:
+        """Called now and then after two trips of a loop: stop one that repeats itself.
+
+        In lockstep, threads that spin on memory see nothing new if the variables that decide the loop's course
+        and the memory they could read stay the same for a whole trip.
+        """
+        same = before[0] is lanes and all(_equal(a, b) for a, b in zip(before[2], now, strict=True))
+        if same and before[1] == self.run.fingerprint(self):
+            self.run.stuck(self, lanes, site)
+
+    def finish(self) -> None:
+        """The blocks have ended: check what is left of their last barrier interval."""
+        for memory in self.memories:
+            if memory.shadow is not None:
+                memory.shadow.barrier(False if memory.shadow.wide else True)
+
+    # --------------------------------------------------------------------------------------- barriers
+
+    def barrier(self, lanes: LaneSet, site: int) -> None:
+        """``syncthreads``: end the barrier interval of the blocks that reach it."""
+        run = self.run
+        if self.covers_alive(lanes):
+            columns = None
+        else:
+            columns = self._columns_at_barrier(lanes, site)
+        everywhere = columns is None and (self.exited == 0 or bool(self._alive_columns().all()))
+        for memory in self.memories:
+            if memory.shadow is not None:
+                memory.shadow.barrier(everywhere)
+        serial = run.operation(site)
+        if everywhere:
+            self.bar = self.bar_low = serial + 1
+        else:
+            if type(self.bar) is int:
+                self.bar = np.full(self.columns, self.bar, np.int64)
+            else:
+                self.bar = self.bar.copy()
+            self.bar[self._alive_columns() if columns is None else columns] = serial + 1
+            self.bar_low = int(self.bar.min())
+            for memory in self.memories:
+                if memory.shadow is not None:
+                    memory.shadow.forget_ended()
+        if run.sync is not None:
+            run.sync.barrier(serial, self.number, columns)
+
+    def _alive_columns(self) -> Any:
+        gone = np.zeros(self.columns, np.int64)
+        for lanes in self.exits:
+            self._count(gone, lanes)
+        return gone < self.threads
+
+    def _count(self, counts: Any, lanes: LaneSet) -> None:
+        if lanes.flat is not None:
+            counts += np.bincount(lanes.b, minlength=self.columns)
+        elif lanes.cols is None:
+            counts += lanes.shape[0]
+        else:
+            counts[lanes.cols] += lanes.shape[0]
+
+    def _columns_at_barrier(self, lanes: LaneSet, site: int) -> Any:
+        """Blocks that reach a barrier; a block of which only a part does is a finding."""
+        here = np.zeros(self.columns, np.int64)
+        gone = np.zeros(self.columns, np.int64)
+        self._count(here, lanes)
+        for left in self.exits:
+            self._count(gone, left)
+        partial = (here > 0) & (here + gone < self.threads)
+        if partial.any():
+            column = int(np.flatnonzero(partial)[0])
+            present = np.zeros((self.threads, self.columns), bool)
+            lanes.put(present, True)
+            absent = ~present[:, column]
+            for left in self.exits:
+                out = np.zeros((self.threads, self.columns), bool)
+                left.put(out, True)
+                absent &= ~out[:, column]
+            missing = np.flatnonzero(absent)
+            thread = int(np.flatnonzero(present[:, column])[0])
+            waits = self.run.thread_of(int(missing[0]))
+            message = (
+                f"{int(here[column])} of {self.threads} threads of the block reach this barrier; "
+                f"thread {waits} and {len(missing) - 1} more do not: a barrier must be reached by all threads or by none"
+            )
+            me = self.run.access(site, None, self.block_of(column), self.run.thread_of(thread))
+            self.run.report("barrier_divergence", "error", message, me, None, None, pair=(site, site))
+        return here > 0
+
+    def block_vote(self, lanes: LaneSet, site: int, op: str, predicate: Any) -> Any:
+        """``syncthreads_count``, ``_and``, ``_or``: a barrier with a block-wide reduction."""
+        self.barrier(lanes, site)
+        votes = lanes.full(predicate, np.int64) != 0
+        if lanes.flat is None:
+            count = votes.sum(axis=0, keepdims=True)
+            total: Any = lanes.shape[0]
+        else:
+            count = np.bincount(lanes.b, weights=votes, minlength=self.columns).astype(np.int64)[lanes.b]
+            total = np.bincount(lanes.b, minlength=self.columns)[lanes.b]
+        result = {"count": lambda: count, "and": lambda: count == total, "or": lambda: count > 0}[op]()
+        return np.asarray(result).astype(np.int64)
+
+    def fence(self, lanes: LaneSet, site: int, scope: str) -> None:
+        """``threadfence`` of device or system scope is remembered; the block-wide one orders nothing new."""
+        if self.run.sync is not None and scope != "block":
+            self.run.sync.fence(self.run.operation(site), self.number, lanes)
+
+    def warp_barrier(self, lanes: LaneSet, site: int, mask: Any) -> None:
+        """``syncwarp``: orders the accesses of the threads of a warp."""
+        warp.check_mask(self, lanes, mask, site)
+        if self.warp_times is None:
+            self.warp_times = np.zeros((self.threads, self.columns), np.int64)
+        lanes.put(self.warp_times, self.run.operation(site) + 1)
+
+    def warp(self, lanes: LaneSet, site: int, op: str, args: tuple[Any, ...], dtype: str) -> Any:
+        """A warp-wide operation."""
+        return warp.run(self, lanes, site, op, args, dtype)
+
+    # ---------------------------------------------------------------------------------------- atomics
+
+    def apply_atomic(self, lanes: LaneSet, data: Any, address: Any, op: str, args: tuple[Any, ...], dtype: str, used: bool) -> Any:
+        """Apply an atomic operation of all lanes, in lane order."""
+        return atomics.apply(lanes, data, address, op, args, dtype, used)
+
+    def log_atomic(self, serial: int, view: View, lanes: LaneSet, address: Any) -> None:
+        """Remember an atomic operation for `refsim.checks.order`."""
+        if self.run.sync is not None:
+            cells = address if view.memory.space == "global" else address * self.columns + lanes.b
+            self.run.sync.atomic(serial, self.number, id(view.memory), lanes, cells)
+
+    # --------------------------------------------------------------------------------------- findings
+
+    def _offender(self, lanes: LaneSet, bad: Any) -> int:
+        """First lane, in the set's order, for which a mask holds."""
+        return int(np.flatnonzero(np.broadcast_to(np.asarray(bad), lanes.shape).reshape(-1))[0])
+
+    def _spot(self, lanes: LaneSet, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        column = int(np.broadcast_to(lanes.b, lanes.shape).reshape(-1)[lane])
+        thread = int(np.broadcast_to(lanes.t, lanes.shape).reshape(-1)[lane])
+        return self.block_of(column), self.run.thread_of(thread)
+
+    @staticmethod
+    def _of_lane(lanes: LaneSet, value: Any, lane: int) -> int:
+        return int(np.broadcast_to(np.asarray(value), lanes.shape).reshape(-1)[lane])
+
+    def report_outside(self, lanes: LaneSet, view: View, index: tuple[Any, ...], bad: Any, site: int) -> None:
+        """An index lies outside its array."""
+        if not self.run.unreported("out_of_bounds", site, site):
+            return
+        lane = self._offender(lanes, bad)
+        block, thread = self._spot(lanes, lane)
+        where = tuple(self._of_lane(lanes, i, lane) for i in index if not isinstance(i, tuple))
+        extent = tuple(self._of_lane(lanes, n, lane) for n in view.shape)
+        me = self.run.access(site, where, block, thread)
+        message = (
+            f"{me.action} {me.array}[{', '.join(map(str, where))}] is outside {view.memory.space} array of shape {extent}"
+        )
+        if any(-n <= i < 0 for i, n in zip(where, extent, strict=False)) and not view.wraps:
+            message += "; negative indices do not wrap here"
+        self.run.report("out_of_bounds", "error", message, me, None, view, pair=(site, site))
+
+    def note_wrapped(self, lanes: LaneSet, view: View, index: tuple[Any, ...], negative: Any, site: int) -> None:
+        """A negative index wraps to the end of its array; noted where the launch asked for it."""
+        if not self.run.note_negative or not self.run.unreported("out_of_bounds", site, -1):
+            return
+        lane = self._offender(lanes, negative)
+        block, thread = self._spot(lanes, lane)
+        where = tuple(self._of_lane(lanes, i, lane) for i in index)
+        me = self.run.access(site, where, block, thread)
+        message = f"{me.action} {me.array}[{', '.join(map(str, where))}] wraps to the end of the array, as in Python"
+        self.run.report("out_of_bounds", "note", message, me, None, view, pair=(site, -1))
+
+    def report_uninitialized(self, lanes: LaneSet, view: View, address: Any, bad: Any, site: int) -> None:
+        """A cell is read that nothing wrote."""
+        if not self.run.unreported("uninitialized_read", site, site):
+            return
+        bad = np.asarray(bad)
+        lane = int(np.flatnonzero(np.broadcast_to(bad, lanes.shape).reshape(-1))[0])
+        block, thread = self._spot(lanes, lane)
+        index = view.index_of(self._of_lane(lanes, address, lane))
+        me = self.run.access(site, index, block, thread)
+        message = f"{me.action} {me.array}[{', '.join(map(str, index))}] ({view.memory.space} memory) before anything was written there"
+        self.run.report("uninitialized_read", "error", message, me, None, view, pair=(site, site))
+
+    def report_warp(self, lanes: LaneSet, site: int, column: int, thread: int, message: str) -> None:
+        """A warp operation names or needs lanes that are not there."""
+        me = self.run.access(site, None, self.block_of(column), self.run.thread_of(thread))
+        self.run.report("warp_divergence", "error", message, me, None, None, pair=(site, site))
+
+    # ----------------------------------------------------------------------------------------- output
+
+    def print(self, lanes: LaneSet, parts: tuple[Any, ...]) -> None:
+        """One line per thread, block after block."""
+        self.dirty = True
+        columns = [part if isinstance(part, str) else lanes.full(part, np.asarray(part).dtype).reshape(-1) for part in parts]
+        order = np.lexsort((np.broadcast_to(lanes.t, lanes.shape).reshape(-1), np.broadcast_to(lanes.b, lanes.shape).reshape(-1)))
+        for lane in order:
+            print(*(part if isinstance(part, str) else part[lane].item() for part in columns))
+
+    def check_assertion(self, lanes: LaneSet, site: int, condition: Any, message: str) -> None:
+        """An ``assert`` of the kernel."""
+        failed, _ = lanes.split(np.logical_not(condition) if isinstance(condition, np.ndarray) else not condition)
+        if failed is None or not self.run.unreported("assertion", site, site):
+            return
+        block, thread = self._spot(failed, 0)
+        me = self.run.access(site, None, block, thread)
+        self.run.report("assertion", "error", f"assertion failed: {message}", me, None, None, pair=(site, site))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind == "f"))
+    return bool(a == b)
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+__all__ = ["Batch", "lane_dtype"]

@@ -1,0 +1,379 @@
+"""One launch: from arguments to batches of blocks to a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report, check_groups
+from refsim.checks.order import SyncLog
+from refsim.checks.shadow import GlobalShadow
+from refsim.devices import Device
+from refsim.dialect import ITEM_BYTES, ArrayType, Type
+from refsim.engine.batch import Batch
+from refsim.engine.buffers import initialized_elements, mark_written
+from refsim.engine.codegen import LaneCode
+from refsim.engine.lanes import Irregular, LaneSet
+from refsim.engine.memory import GlobalMemory, View
+from refsim.errors import UnsupportedError
+
+LANES_PER_BATCH = 65536
+WORTH_SPLITTING = 4096
+GROUP_OF_KIND = {kind: group for group, kinds in CHECK_GROUPS.items() for kind in kinds}
+
+
+class Stuck(Exception):
+    """The launch cannot go on: no thread makes progress."""
+
+
+class Run:
+    """State of one launch, shared by its batches.
+
+    Attributes
+    ----------
+    operations
+        Site of every checked access, by serial number; serial 0 is never used.
+    batches
+        Batches in the order in which they ran; `Batch.number` is the position.
+    """
+
+    def __init__(
+        self,
+        code: LaneCode,
+        device: Device,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        groups: frozenset[str],
+        shared_bytes: int,
+        note_negative: bool,
+    ) -> None:
+        self.code = code
+        self.device = device
+        self.grid = grid
+        self.block = block
+        self.groups = groups
+        self.racecheck = "racecheck" in groups
+        self.initcheck = "initcheck" in groups
+        self.shared_bytes = shared_bytes
+        self.note_negative = note_negative
+        self.threads = math.prod(block)
+        self.all_threads = np.arange(self.threads, dtype=np.int64).reshape(-1, 1)
+        self.sites = code.sites
+        self.operations: list[int] = [0]
+        self.sync = SyncLog() if code.has_fence and self.racecheck else None
+        self.batches: list[Batch] = []
+        self.constants: dict[str, View] = {}
+        self.views: list[View] = []
+        self.report_out = Report(code.program.name, f"sim:{device.name}")
+        self._seen: set[Any] = set()
+
+    # ------------------------------------------------------------------------------------- coordinates
+
+    def thread_axis(self, axis: int) -> Any:
+        """Lane value of ``threadIdx`` along an axis."""
+        bx, by, bz = self.block
+        if self.block[axis] == 1:
+            return 0
+        if axis == 0:
+            return self.all_threads if by == bz == 1 else self.all_threads % bx
+        return self.all_threads // bx % by if axis == 1 else self.all_threads // (bx * by)
+
+    def thread_of(self, thread: int) -> tuple[int, int, int]:
+        """Three-dimensional coordinates of a linear thread number."""
+        bx, by, _ = self.block
+        return thread % bx, thread // bx % by, thread // (bx * by)
+
+    # ------------------------------------------------------------------------------------- operations
+
+    def operation(self, site: int) -> int:
+        """Number of a new access or synchronisation."""
+        self.operations.append(site)
+        return len(self.operations) - 1
+
+    def batch_of(self, serials: Any) -> Any:
+        """Batch in which each serial number was given out."""
+        starts = np.array([batch.first_serial for batch in self.batches])
+        return np.searchsorted(starts, serials, side="right") - 1
+
+    @property
+    def columns_of_batch(self) -> Any:
+        """Number of blocks of each batch."""
+        return np.array([batch.columns for batch in self.batches])
+
+    # ----------------------------------------------------------------------------------------- findings
+
+    def _key(self, kind: str, a: int, b: int) -> Any:
+        lines = frozenset((self.sites[s].place.file, self.sites[s].place.line, self.sites[s].array) if s >= 0 else s for s in (a, b))
+        return kind, lines
+
+    def unreported(self, kind: str, a: int, b: int) -> bool:
+        """True if this kind of finding is wanted and not yet reported for this pair of lines."""
+        return GROUP_OF_KIND[kind] in self.groups and self._key(kind, a, b) not in self._seen
+
+    def access(self, site: int, index: Any, block: Any, thread: Any) -> Access:
+        """One side of a finding."""
+        s = self.sites[site]
+        return Access(s.place.file, s.place.line, s.place.text, s.action, s.array, index, block, thread)
+
+    def report(
+        self, kind: str, severity: str, message: str, me: Access, other: Access | None, view: View | None, pair: tuple[int, int]
+    ) -> None:
+        """Add a finding, unless its group is off or its lines were reported."""
+        if not self.unreported(kind, *pair):
+            return
+        if severity == "error":
+            self._seen.add(self._key(kind, *pair))
+        elif (severity, *self._key(kind, *pair)) in self._seen:
+            return
+        else:
+            self._seen.add((severity, *self._key(kind, *pair)))
+        self.report_out.findings.append(
+            Finding(
+                kind=kind,
+                kernel=self.code.program.name,
+                message=message,
+                severity=severity,
+                file=me.file,
+                line=me.line,
+                source=me.source,
+                array=me.array,
+                index=me.index,
+                block=me.block,
+                thread=me.thread,
+                dtype=None if view is None else view.dtype,
+                space=None if view is None else view.memory.space,
+                other=other,
+            )
+        )
+
+    # ----------------------------------------------------------------------------------------- progress
+
+    def fingerprint(self, batch: Batch) -> tuple[Any, ...]:
+        """The memory that a spinning thread could see change."""
+        shared = tuple(view.data.tobytes() for view in batch.shared_views)
+        written = tuple(view.data.tobytes() for view in self.views if view.memory.shadow is None or view.memory.shadow.races)
+        return hash(shared), hash(written)
+
+    def stuck(self, batch: Batch, lanes: LaneSet, site: int) -> None:
+        """A loop repeats itself: a deadlock if nobody else is left, else not supported."""
+        others = not batch.covers_alive(lanes) or batch.remaining
+        if others:
+            raise UnsupportedError(
+                "this loop waits for another thread that does not run at the same time in lockstep: "
+                "spinning on other threads is not supported yet",
+                self.sites[site].place,
+            )
+        column = int(lanes.b.reshape(-1)[0])
+        thread = int(lanes.t.reshape(-1)[0])
+        me = self.access(site, None, batch.block_of(column), self.thread_of(thread))
+        self.report(
+            "deadlock", "error", f"{lanes.size} threads repeat this loop for ever: nothing they read changes any more", me, None, None,
+            pair=(site, site),
+        )  # fmt: skip
+        raise Stuck
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+
+
+def argument_type(value: Any) -> Any:
+    """Dialect type of a kernel argument: a scalar type, an `ArrayType`, None, or a tuple of types."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.name not in ITEM_BYTES:
+            raise TypeError(f"array argument of dtype {value.dtype} is not supported; use one of {', '.join(ITEM_BYTES)}")
+        return ArrayType(value.dtype.name, value.ndim)
+    if isinstance(value, (bool, np.bool_)):
+        return "bool"
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise TypeError(f"integer argument {value} does not fit 64 bits")
+        return "int64" if value < 2**63 else "uint64"
+    if isinstance(value, float) and not isinstance(value, np.generic):
+        return "float64"
+    if isinstance(value, np.generic) and value.dtype.name in ITEM_BYTES:
+        return value.dtype.name
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return tuple(argument_type(item) for item in value)
+    raise TypeError(
+        f"kernel argument {value!r} of type {type(value).__name__}: expected a NumPy array, a number, None or a tuple of these"
+    )
+
+
+def flat_arguments(values: tuple[Any, ...], names: tuple[tuple[str, Type | None], ...]) -> list[tuple[str, Any]]:
+    """Arguments as the program takes them: tuples spread out, None dropped."""
+    flat: list[Any] = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, tuple):
+            for item in value:
+                visit(item)
+        else:
+            flat.append(value)
+
+    for value in values:
+        visit(value)
+    return [(name, value) for (name, kind), value in zip(names, flat, strict=True) if kind is not None]
+
+
+def lane_scalar(value: Any, kind: Type) -> Any:
+    """A scalar argument as the engine carries it."""
+    name = str(kind)
+    if name.startswith("float"):
+        return np.dtype(name).type(value)
+    return bool(value) if name == "bool" else int(value)
+
+
+def views_of(run: Run, arguments: list[tuple[str, Any]], code: LaneCode) -> tuple[dict[str, View], list[tuple[Any, Any]]]:
+    """A view for every array argument; arrays that overlap share one memory.
+
+    Returns the views by parameter name, and (copy, original) pairs to write back after the launch for arrays
+    whose layout the engine cannot address.
+    """
+    arrays: list[tuple[str, Any]] = []
+    write_back: list[tuple[Any, Any]] = []
+    for name, value in arguments:
+        if isinstance(value, np.ndarray):
+            item = value.dtype.itemsize
+            odd = any(stride % item for stride in value.strides) or not value.dtype.isnative or value.ctypes.data % item
+            if odd:
+                copy = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
+                write_back.append((copy, value))
+                value = copy
+            arrays.append((name, value))
+    spans = sorted((np.lib.array_utils.byte_bounds(a) if a.size else (0, 0), i) for i, (_, a) in enumerate(arrays))
+    groups: list[list[int]] = []
+    end = -1
+    for (low, high), position in spans:
+        if low >= end or not arrays[position][1].size:
+            groups.append([])
+        groups[-1].append(position)
+        end = max(end, high)
+    views: dict[str, View] = {}
+    for group in groups:
+        _add_views(run, [arrays[position] for position in group], code, views)
+    run.views = list(views.values())
+    return views, write_back
+
+
+def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: dict[str, View]) -> None:
+    bounds = [np.lib.array_utils.byte_bounds(array) if array.size else (0, 0) for _, array in arrays]
+    low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
+    granule = math.gcd(*(array.dtype.itemsize for _, array in arrays), *(b[0] - low for b in bounds))
+    memory = GlobalMemory(" / ".join(name for name, _ in arrays), high - low, granule)
+    writes = any(name in code.written for name, _ in arrays)
+    reads = any(name in code.read for name, _ in arrays)
+    known = initialized_elements(arrays, low, high, granule) if run.initcheck else None
+    races = writes and run.racecheck
+    if races or known is not None:
+        memory.shadow = GlobalShadow(run, (high - low) // granule, known, races, reads)
+    for (name, array), (start, stop) in zip(arrays, bounds, strict=True):
+        item = array.dtype.itemsize
+        lowest = array[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in array.strides)]
+        flat = np.lib.stride_tricks.as_strided(lowest, ((stop - start) // item,), (item,), writeable=array.flags.writeable)
+        strides = tuple(stride // item for stride in array.strides)
+        offset = sum(-stride * (n - 1) for stride, n in zip(strides, array.shape, strict=True) if stride < 0)
+        views[name] = View(
+            memory, flat, array.dtype.name, offset if array.size else 0, array.shape, strides,
+            code.program.wraps_negative, (start - low) // granule,
+        )  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------- running
+
+
+def check_limits(run: Run) -> bool:
+    """Report what the device would refuse to launch; True if it can be launched."""
+    device, program = run.device, run.code.program
+    static = sum(a.size * ITEM_BYTES[a.dtype] for a in program.allocations if a.space == "shared" and not a.dynamic)
+    shared = static + run.shared_bytes
+    problems = []
+    if run.threads > device.max_threads_per_block:
+        problems.append(f"{run.threads} threads per block; {device.name} allows {device.max_threads_per_block}")
+    for what, sizes, limits in (("block", run.block, device.max_block), ("grid", run.grid, device.max_grid)):
+        for axis, size, limit in zip("xyz", sizes, limits, strict=True):
+            if size > limit:
+                problems.append(f"{what} size {size} along {axis}; {device.name} allows {limit}")
+    if shared > device.shared_bytes_per_block:
+        problems.append(f"{shared} bytes of shared memory per block; {device.name} has {device.shared_bytes_per_block}")
+    for problem in problems if "memcheck" in run.groups else ():
+        run.report_out.findings.append(
+            Finding("launch_limit", program.name, problem, "error", program.file, program.line, "")
+        )
+    return not problems
+
+
+def batches(run: Run, code: LaneCode, lanes_per_batch: int) -> Iterator[tuple[Any, bool, bool]]:
+    """Block numbers of each batch, whether it may restart, and whether others follow.
+
+    A batch that met an uneven branch is sent back by adding its key to `code.irregular`; the blocks at the far
+    edges of the grid then run apart from the interior.
+    """
+    total = math.prod(run.grid)
+    size = max(1, lanes_per_batch // run.threads)
+    key = (run.grid, run.block)
+    done = 0
+    while done < total and key not in code.irregular:
+        blocks = np.arange(done, min(done + size, total), dtype=np.int64)
+        worth = len(blocks) * run.threads >= WORTH_SPLITTING and total > 1
+        yield blocks, worth, done + len(blocks) < total
+        if key not in code.irregular:
+            done += len(blocks)
+    rest = np.arange(done, total, dtype=np.int64)
+    if not len(rest):
+        return
+    gx, gy, gz = run.grid
+    x, y, z = rest % gx, rest // gx % gy, rest // (gx * gy)
+    edge = (x == gx - 1) * (gx > 1) + (y == gy - 1) * (2 * (gy > 1)) + (z == gz - 1) * (4 * (gz > 1))
+    parts = [rest[edge == kind] for kind in range(8) if (edge == kind).any()]
+    chunks = [part[i : i + size] for part in parts for i in range(0, len(part), size)]
+    for number, chunk in enumerate(chunks):
+        yield chunk, False, number + 1 < len(chunks)
+
+
+def execute(
+    code: LaneCode,
+    device: Device,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    args: tuple[Any, ...],
+    checks: Any,
+    shared_bytes: int,
+    note_negative: bool,
+    lanes_per_batch: int = LANES_PER_BATCH,
+) -> Report:
+    """Run a compiled kernel over its grid and report what was found."""
+    run = Run(code, device, grid, block, check_groups(checks), shared_bytes, note_negative)
+    if not check_limits(run):
+        return run.report_out
+    arguments = flat_arguments(args, code.program.parameters)
+    views, write_back = views_of(run, arguments, code)
+    kinds = dict(code.program.parameters)
+    values = [views[name] if name in views else lane_scalar(value, kinds[name] or "int64") for name, value in arguments]
+    for name, array in code.program.constants.items():
+        _add_views(run, [(name, array)], code, run.constants)
+    key = (grid, block)
+    with np.errstate(all="ignore"):
+        for blocks, may_restart, remaining in batches(run, code, lanes_per_batch):
+            batch = Batch(run, len(run.batches), blocks, may_restart, remaining)
+            run.batches.append(batch)
+            findings = len(run.report_out.findings)
+            try:
+                code.function(batch, batch.everything, *values)
+            except Irregular:
+                del run.report_out.findings[findings:]
+                run.batches.pop()
+                code.irregular.add(key)
+            except Stuck:
+                break
+            else:
+                batch.finish()
+    for copy, original in write_back:
+        original[...] = copy
+    if run.initcheck:
+        mark_written(views, arguments)
+    return run.report_out

@@ -1,0 +1,110 @@
+"""Which variables are needed where: what a branch must cut, and what a join must put back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from refsim.dialect import (
+    Assign,
+    Block,
+    Break,
+    If,
+    Loop,
+    Program,
+    Stmt,
+    Var,
+    walk_expressions,
+    walk_statements,
+)
+
+Names = frozenset[str]
+NONE: Names = frozenset()
+
+
+@dataclass
+class Needs:
+    """Liveness around one `If`, `Loop` or `Block`.
+
+    `lossy` says that threads may leave it to a label outside; `head` is what a loop needs at the start of a
+    trip; `then` and `otherwise` what the sides of a branch need.
+    """
+
+    after: Names
+    lossy: bool
+    then: Names = NONE
+    otherwise: Names = NONE
+    head: Names = NONE
+    assigned: Names = NONE
+
+
+def variables(node: Any) -> Names:
+    """Variables read by the expressions of a statement or by an expression's parts."""
+    return frozenset(part.name for part in walk_expressions(node) if isinstance(part, Var))
+
+
+def assigned_in(body: list[Stmt]) -> Names:
+    """Variables assigned anywhere in a statement list."""
+    return frozenset(s.name for s in walk_statements(body) if isinstance(s, Assign))
+
+
+def leaves(body: list[Stmt]) -> Names:
+    """Labels outside of a statement list that it may break to."""
+    out = {s.label for s in walk_statements(body) if isinstance(s, Break)}
+    inside = {s.label for s in walk_statements(body) if isinstance(s, (Block, Loop))}
+    return frozenset(out - inside)
+
+
+class Liveness:
+    """Liveness of a whole program; `needs` is keyed by the identity of a statement."""
+
+    def __init__(self, program: Program) -> None:
+        self.needs: dict[int, Needs] = {}
+        self.at_exit: dict[str, Names] = {program.exit_label: NONE}
+        self._walk(program.body, NONE)
+
+    def _walk(self, body: list[Stmt], after: Names) -> Names:
+        """Variables live before a statement list, given those live after it."""
+        live = after
+        for statement in reversed(body):
+            live = self._before(statement, live)
+        return live
+
+    def _before(self, statement: Stmt, after: Names) -> Names:
+        if isinstance(statement, Assign):
+            return (after - {statement.name}) | variables(statement)
+        if isinstance(statement, Break):
+            return self.at_exit[statement.label]
+        if isinstance(statement, If):
+            lossy = bool(leaves([statement]))
+            assigned = assigned_in(statement.then) | assigned_in(statement.otherwise)
+            out = after if lossy else after & assigned
+            then = self._walk(statement.then, out)
+            otherwise = self._walk(statement.otherwise, out)
+            self.needs[id(statement)] = Needs(after, lossy, then, otherwise, assigned=assigned)
+            return then | otherwise | after if not lossy else then | otherwise
+        if isinstance(statement, Block):
+            self.at_exit[statement.label] = after
+            self.needs[id(statement)] = Needs(after, bool(leaves([statement])), assigned=assigned_in([statement]))
+            return self._walk(statement.body, after) | (after - assigned_in(statement.body))
+        if isinstance(statement, Loop):
+            self.at_exit[statement.label] = after
+            head = after
+            while True:
+                condition: Names = NONE
+                if statement.condition is not None:
+                    condition = _reads(statement.condition)
+                before = self._walk(statement.body, self._walk(statement.step, head)) | condition | head
+                if before == head:
+                    break
+                head = before
+            self.needs[id(statement)] = Needs(
+                after, bool(leaves([statement])), head=head, assigned=assigned_in([statement])
+            )
+            return head
+        return after | variables(statement)
+
+
+def _reads(expression: Any) -> Names:
+    own = frozenset({expression.name}) if isinstance(expression, Var) else NONE
+    return own | variables(expression)

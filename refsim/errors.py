@@ -1,0 +1,28 @@
+"""The errors that refsim raises by name."""
+
+from __future__ import annotations
+
+from refsim.dialect import Place
+
+
+class RefsimError(Exception):
+    """Base of all errors that refsim raises on purpose."""
+
+
+class UnsupportedError(RefsimError):
+    """A construct that refsim does not run; the message names it, with file and line."""
+
+    def __init__(self, what: str, place: Place | None = None) -> None:
+        self.what = what
+        self.place = place
+        where = f"{place.file}:{place.line}: " if place else ""
+        text = f"\n    {place.text.strip()}" if place and place.text.strip() else ""
+        super().__init__(f"{where}{what}{text}")
+
+
+class KernelTypeError(UnsupportedError):
+    """A kernel that the source language's own compiler would reject; the message says why."""
+
+
+class FindingError(RefsimError):
+    """Raised instead of returning when a launch was told to raise on findings."""

@@ -1,0 +1,1 @@
+"""Front ends: from kernel source to the kernel dialect."""
