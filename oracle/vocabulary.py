@@ -64,19 +64,31 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, Errors, SumFacts, lift, make, plus, root_sum, settle, spread, times
+from oracle.error.array import (
+    Array,
+    ErrorBounded,
+    Errors,
+    SumFacts,
+    lift,
+    make,
+    plus,
+    plus_zero,
+    root_sum,
+    settle,
+    spread,
+    times,
+)
 from oracle.error.elementwise import (
     add_absolute,
     exp_log_constant,
     monotone,
     multiply,
-    plus_zero,
     reciprocal_root,
     scale_exactly,
 )
 from oracle.error.lattice import is_power_of_two, lowest_bit
-from oracle.error.reductions import lifted_sum_facts, rounding_of_sum
 from oracle.error.registry import UnsupportedOperationError
+from oracle.error.sums import deviation, lifted_sum_facts, rounding_of_sum
 from oracle.formats import format_of, round_to
 from oracle.numerics import Numerics
 
@@ -397,15 +409,17 @@ def accumulate(total: Any, addend: Any) -> Any:
             facts.squares + np.square(more.value),
             np.minimum(facts.step, np.where(np.asarray(plus_zero(more.bound)) > 0.0, 0.0, bits)),
             facts.own + plus_zero(more.bound),
+            products=facts.products,
+            repeats=facts.repeats,
         )
         fresh = rounding_of_sum(numerics, joined, extra_roundings=1.0)
-        u = numerics.accumulator_roundoff
         if numerics.is_float64:
-            fresh = fresh + 2.0 * u * joined.magnitude
+            fresh = fresh + 2.0 * numerics.accumulator_roundoff * joined.magnitude
         if numerics.accumulator.precision > numerics.format.precision:
             fresh = fresh + numerics.unit_roundoff * (np.abs(array.value) + size)
         fresh = np.where(np.isfinite(value), fresh, 0.0)
-        likely = u * _ROOT_THIRD * np.sqrt(facts.terms * np.square(more.value) + np.square(array.value))
+        started = joined.terms * np.square(more.value)  # every partial sum holds it
+        likely = deviation(numerics, joined.terms, value, joined, 2.0 * started + np.square(array.value), 0.0)
         sigma = root_sum(array.sigma, np.where(fresh > 0.0, likely, 0.0))
         sigma = root_sum(sigma, more.sigma)
     result = make(value, numerics, joined.own + fresh, sigma, plus(array.common, more.common), True)

@@ -29,7 +29,7 @@ class SumFacts:
     """What is known of the sum that produced an array: needed where the sum may be continued or scaled.
 
     terms: number of nonzero terms; magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie on (0 =
-    none known); own: the bound before the sum's own roundings.
+    none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms per distinct term.
     """
 
     terms: Array
@@ -37,6 +37,8 @@ class SumFacts:
     squares: Array
     step: Array
     own: Array
+    products: bool = False
+    repeats: Any = 1.0
 
 
 class ErrorBounded(NDArrayOperatorsMixin):
@@ -408,7 +410,7 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
         new_bound = np.where(x.pending, new_bound, 0.0 if bound is None else bound)
         new_sigma = np.where(x.pending, cast(Array, new_sigma), 0.0 if x.sigma is None else x.sigma)
     result = make(value, numerics, new_bound, new_sigma, x.common)
-    result.reach, result.dropped, result.is_pivot = x.reach, x.dropped, x.is_pivot
+    result.reach, result.dropped, result.is_pivot, result.facts = x.reach, x.dropped, x.is_pivot, x.facts
     return result
 
 
@@ -512,6 +514,11 @@ def plus(a: Errors, b: Errors) -> Errors:
     if a is None:
         return b
     return a if b is None else a + b
+
+
+def plus_zero(errors: Errors) -> Any:
+    """The errors, 0.0 for None."""
+    return 0.0 if errors is None else errors
 
 
 def root_sum(a: Errors, b: Errors) -> Errors:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from oracle.error.array import ErrorBounded
-from oracle.error.elementwise import operands, plus_zero
+from oracle.error.array import ErrorBounded, plus_zero
+from oracle.error.elementwise import operands
 from oracle.error.registry import FUNCTIONS, UndecidableError, UnsupportedOperationError, ufunc_rule
 from oracle.numerics import Numerics
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from oracle.error.array import Array, ErrorBounded, Errors, SumFacts, lift, make, plus, root_sum, settle
 from oracle.error.lattice import distinct_share, lowest_bit
-from oracle.error.reductions import deviation, holds_exactly, rounding_of_sum
 from oracle.error.registry import UnsupportedOperationError, function_rule, ufunc_rule
+from oracle.error.sums import deviation, holds_exactly, rounding_of_sum
 from oracle.numerics import Numerics
 
 _TILES = 16
@@ -63,7 +63,9 @@ def _contract(
     squares = np.matmul(a * a, b * b)
     terms = _terms(a_whole, b_whole, full.shape, length)
     step = _lattice_step(numerics, left, right, a_whole, b_whole, magnitude)
-    facts = SumFacts(terms, magnitude, squares, step, own)
+    with np.errstate(all="ignore"):
+        repeats = _repeats(a, b, magnitude, numerics.accumulator_roundoff)
+    facts = SumFacts(terms, magnitude, squares, step, own, products=True, repeats=repeats)
     fresh = rounding_of_sum(numerics, facts, extra_roundings=1.0)
     if numerics.is_float64:
         fresh = np.where(holds_exactly(numerics, facts), 0.0, fresh + numerics.accumulator_roundoff * magnitude)
@@ -91,7 +93,9 @@ def _contract(
         None if common is None else common.reshape(shape),
         pending,
     )
-    result.facts = SumFacts(*(np.asarray(f).reshape(shape) for f in (terms, magnitude, squares, step, own)))
+    fields = (np.asarray(field).reshape(shape) for field in (terms, magnitude, squares, step, own))
+    whole = np.array(np.broadcast_to(repeats, full.shape)).reshape(shape) if np.ndim(repeats) else repeats
+    result.facts = SumFacts(*fields, products=True, repeats=whole)
     return result
 
 
@@ -124,13 +128,8 @@ def _lowest(x: ErrorBounded, whole: Array, axis: int) -> Array:
 
 
 def _fresh_sigma(numerics: Numerics, a: Array, b: Array, y: Array, facts: SumFacts, length: int) -> Array:
-    u = numerics.accumulator_roundoff
-    prefix, swamped = _tile_prefixes(a, b, y, length, u)
-    with np.errstate(all="ignore"):
-        repeats = _repeats(a, b, facts.magnitude, u)
-    rounded_products = facts.squares * (u * u / 3.0)
-    sigma = deviation(numerics, length, y, facts.squares, prefix, repeats, swamped)
-    return np.asarray(np.sqrt(sigma**2 + rounded_products * repeats))
+    prefix, swamped = _tile_prefixes(a, b, y, length, numerics.accumulator_roundoff)
+    return deviation(numerics, length, y, facts, prefix, swamped)
 
 
 def _tile_prefixes(a: Array, b: Array, y: Array, length: int, u: float) -> tuple[Array, Array]:
@@ -184,7 +183,9 @@ def _repeats(a: Array, b: Array, magnitude: Array, u: float) -> Any:
         share = np.maximum(
             share, distinct_share(terms, u * np.maximum(magnitude[..., i, :], 1e-300) / 4.0)[..., None, :]
         )
-    return np.minimum(share * (length / max(1, a_part.shape[-1])) if np.max(share) > 1.0 else share, float(length))
+    if np.max(share) == 1.0:
+        return 1.0
+    return np.minimum(np.where(share > 1.0, share * (length / a_part.shape[-1]), 1.0), float(length))
 
 
 @function_rule(np.dot)

@@ -16,6 +16,7 @@ from oracle.error.array import (
     lift,
     make,
     plus,
+    plus_zero,
     root_sum,
     settle,
     spread,
@@ -23,6 +24,7 @@ from oracle.error.array import (
 )
 from oracle.error.lattice import is_power_of_two
 from oracle.error.registry import UnsupportedOperationError, ufunc_rule
+from oracle.error.sums import holds_exactly
 from oracle.numerics import Numerics
 
 _ROOT_THIRD = 3.0**-0.5
@@ -78,11 +80,6 @@ def _minus_pivot(value: Array, numerics: Numerics, x: ErrorBounded, m: ErrorBoun
         reach = np.maximum(np.abs(x.value), np.abs(m.value))
         result.reach = np.where(np.isfinite(reach), reach, 0.0)
     return result
-
-
-def plus_zero(errors: Errors) -> Any:
-    """The errors, 0.0 for None."""
-    return 0.0 if errors is None else errors
 
 
 def _sum(value: Any, numerics: Numerics, x: ErrorBounded, y: ErrorBounded) -> ErrorBounded:
@@ -232,7 +229,9 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     common = None if common is None else np.where(common == 0.0, 0.0, common / y_size)
     if not numerics.correct_division:
         shifts = is_power_of_two(y.value) & (np.asarray(plus_zero(y_bound)) == 0.0)
-        shifts = shifts & (least_size == y_size) & (y_size * fmt.min_normal <= 1.0) & (y_size * fmt.max >= 1.0)  # 1/y is a normal number
+        shifts = (
+            shifts & (least_size == y_size) & (y_size * fmt.min_normal <= 1.0) & (y_size * fmt.max >= 1.0)
+        )  # 1/y is a normal number
         if not shifts.all():
             slack = max(2.0 * u, numerics.relative_error("division"))
             extra = np.where(quotient == 0.0, 0.0, slack * (quotient + plus_zero(bound)))
@@ -244,7 +243,24 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
             extra = np.where(np.isinf(y.value) | np.isinf(x.value) & (y_size > 0.0), 0.0, extra)
             bound = plus(bound, extra)
             sigma = root_sum(sigma, np.where(np.isfinite(extra), extra, 0.0) * _ROOT_THIRD)
+    if x.facts is not None and x.facts.products and numerics.folded_scalar:
+        fold = _divided_before(x, y_size, is_power_of_two(y.value) & (least_size == y_size))
+        bound, common = plus(bound, fold), root_sum(common, fold / np.sqrt(np.maximum(x.facts.terms, 1.0)))
     return make(value, numerics, *(_full(e, value) for e in (bound, sigma, common)), True)
+
+
+def _divided_before(x: ErrorBounded, y_size: Array, shifts: Any) -> Array:
+    """A sum of products over y, where the kernel divides one operand first: softmax weights before they meet V."""
+    numerics, facts = x.numerics, x.facts
+    assert facts is not None
+    u = numerics.unit_roundoff
+    each = max(2.0 * u, numerics.relative_error("division")) + u
+    again = np.where(holds_exactly(numerics, facts), facts.terms * numerics.accumulator_roundoff, 0.0)
+    rounding = np.where(shifts, 0.0, (each + again) * facts.magnitude / y_size)
+    least = numerics.format.min_normal if numerics.flush_to_zero else numerics.format.min_subnormal
+    on_grid = shifts & (facts.step >= least * y_size)
+    lost = np.where(on_grid | (facts.magnitude == 0.0), 0.0, facts.terms * least)
+    return np.where(np.isfinite(y_size) & (y_size > 0.0), rounding + lost, 0.0)
 
 
 def _unrounded(ufunc: np.ufunc) -> None:

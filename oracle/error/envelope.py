@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, settle
-from oracle.error.elementwise import plus_zero
+from oracle.error.array import Array, ErrorBounded, plus_zero, settle
 from oracle.error.registry import UnsupportedOperationError
 from oracle.formats import Format, format_of
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, Errors, SumFacts, lift, make, plus, root_sum, settle
-from oracle.error.elementwise import plus_zero
+from oracle.error.array import Array, ErrorBounded, Errors, SumFacts, make, plus, plus_zero, root_sum, settle
 from oracle.error.lattice import distinct_share, is_power_of_two, lowest_bit
 from oracle.error.registry import UnsupportedOperationError, function_rule
+from oracle.error.sums import deviation, holds_exactly, rounding_of_sum
 from oracle.numerics import Numerics
 
 
@@ -26,54 +27,6 @@ def _rows(array: Array, axes: tuple[int, ...]) -> Array:
     kept = [k for k in range(array.ndim) if k not in axes]
     moved = np.transpose(array, (*kept, *axes))
     return moved.reshape(*(array.shape[k] for k in kept), math.prod(array.shape[k] for k in axes))
-
-
-def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float = 0.0) -> Array:
-    """Guaranteed rounding error of a sum of `facts.terms` terms before its last rounding; `extra_roundings`: of each term."""
-    fmt = numerics.accumulator
-    additions = np.maximum(facts.terms - 1.0, 0.0)
-    if numerics.tree_height is not None:
-        additions = np.minimum(additions, float(numerics.tree_height + numerics.splits - 1))
-    last = 0.0 if numerics.accumulator.precision > numerics.format.precision else 1.0
-    roundings = np.maximum(additions - last, 0.0) + np.where(facts.terms > 1, extra_roundings, 0.0)
-    rounding = roundings * numerics.accumulator_roundoff * facts.magnitude
-    if numerics.split_format is not None and numerics.splits > 1:
-        from oracle.formats import format_of
-
-        rounding = (
-            rounding
-            + np.where(facts.terms > 1, 1.0, 0.0) * format_of(numerics.split_format).unit_roundoff * facts.magnitude
-        )
-    if numerics.unit_group and extra_roundings:
-        groups = np.ceil(facts.terms / numerics.unit_group)
-        per_group = (numerics.unit_group + 1) * 2.0**-numerics.unit_fraction_bits + 2.0**-numerics.unit_result_bits
-        rounding = np.maximum(rounding, groups * per_group * facts.magnitude)
-    least = fmt.min_normal if numerics.flush_to_zero else (fmt.min_subnormal if extra_roundings else 0.0)
-    rounding = rounding + np.where(facts.terms > 1, facts.terms, 0.0) * least
-    exact = holds_exactly(numerics, facts)
-    rounding = np.where(exact, 0.0, rounding)
-    return np.where(facts.magnitude > fmt.max, np.where(exact & (facts.magnitude == np.inf), 0.0, np.inf), rounding)
-
-
-def holds_exactly(numerics: Numerics, facts: SumFacts) -> Any:
-    """Where every partial sum in every order is held exactly: on a lattice, or of one term only."""
-    fmt = numerics.format
-    least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
-    bits = fmt.precision
-    if numerics.unit_group:
-        bits = min(bits, numerics.unit_fraction_bits)
-    lattice = (facts.magnitude <= 2.0**bits * facts.step) & (facts.step >= least)
-    return lattice | (facts.magnitude == 0.0)
-
-
-def deviation(
-    numerics: Numerics, terms: int, y: Array, squares: Array, worst_prefix: Array, repeats: Any, swamped: Any
-) -> Array:
-    """Standard deviation of a sum over honest orders (u²/3 times the expected squares of its partial sums)."""
-    u = numerics.accumulator_roundoff
-    random_order = terms * (y * y / 3.0 + squares / 6.0) + squares
-    variance = (u * u / 3.0) * np.maximum(random_order, worst_prefix) * repeats
-    return np.sqrt(variance + swamped * swamped)
 
 
 def _prefix_squares(rows: Array, y: Array) -> Array:
@@ -187,11 +140,11 @@ def _fresh_sigma(numerics: Numerics, facts: SumFacts, rows: Array, total: Array,
     if not fresh.any():
         return np.zeros_like(fresh)
     u = numerics.accumulator_roundoff
-    repeats = distinct_share(rows, u * np.maximum(facts.magnitude, 1e-300) / 4.0)
+    facts = replace(facts, repeats=distinct_share(rows, u * np.maximum(facts.magnitude, 1e-300) / 4.0))
     size = np.abs(rows)
     threshold = u * size.max(axis=-1)
     swamped = np.where(size < threshold[..., None], size, 0.0).sum(axis=-1)
-    sigma = deviation(numerics, length, total, facts.squares, _prefix_squares(rows, total), repeats, swamped)
+    sigma = deviation(numerics, length, total, facts, _prefix_squares(rows, total), swamped)
     return np.where(fresh > 0.0, sigma, 0.0)
 
 
@@ -309,28 +262,10 @@ def cumsum(a: ErrorBounded, axis: Any = None, dtype: Any = None, out: Any = None
     fresh = rounding_of_sum(numerics, facts)
     if numerics.is_float64:
         fresh = np.where(holds_exactly(numerics, facts), 0.0, fresh + numerics.accumulator_roundoff * magnitude)
-    swamped = np.zeros_like(value)
-    u = numerics.accumulator_roundoff
-    sigma = np.where(
-        fresh > 0.0,
-        np.sqrt(
-            deviation(numerics, 1, value, squares, terms * squares, 1.0, swamped) ** 2
-            + u * u / 3.0 * scan(value * value)
-        ),
-        0.0,
-    )
+    partial = scan(value * value)
+    sigma = np.where(fresh > 0.0, deviation(numerics, terms, value, facts, partial, 0.0), 0.0)
     if x.sigma is not None:
         sigma = np.sqrt(sigma**2 + scan(x.sigma**2))
     # neighbours share most of their errors
     common = root_sum(sigma, None if x.common is None else scan(x.common))
     return make(value, numerics, plus(own, fresh), None, common, True)
-
-
-def lifted_sum_facts(x: Any, numerics: Numerics) -> tuple[ErrorBounded, SumFacts]:
-    """A direct result of a sum or matrix product, and what is known of it."""
-    array = lift(x, numerics)
-    if array.facts is None:
-        raise UnsupportedOperationError(
-            "accumulate() and scaled() need the direct result of np.sum or of a matrix product as first argument."
-        )
-    return array, array.facts

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, Errors, lift, make, root_sum, settle, spread
+from oracle.error.array import Array, ErrorBounded, Errors, lift, make, plus_zero, root_sum, settle, spread
 from oracle.error.comparison import ThreeValued
-from oracle.error.elementwise import plus_zero
 from oracle.error.registry import UndecidableError, UnsupportedOperationError, function_rule, ufunc_rule
 from oracle.numerics import Numerics
 

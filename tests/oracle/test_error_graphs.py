@@ -36,7 +36,9 @@ class Kernel:
         with np.errstate(all="ignore"):
             right = f(x.astype(np.float64))
             unit = np.spacing(np.abs(right).astype(self.dtype)).astype(np.float64)
-            slack = np.where((right == 0) | (right == 1) | ~np.isfinite(unit) | (np.abs(right) < unit / 4), 0.0, (ulps - 0.5) * unit)
+            slack = np.where(
+                (right == 0) | (right == 1) | ~np.isfinite(unit) | (np.abs(right) < unit / 4), 0.0, (ulps - 0.5) * unit
+            )
             return self.stored(right + slack * self.rng.uniform(-1, 1, right.shape))
 
     def sum(self, x: np.ndarray) -> np.ndarray:
@@ -50,7 +52,9 @@ class Kernel:
                 return total[..., None]
             while terms.shape[-1] > 1:
                 cut = int(self.rng.integers(1, terms.shape[-1] // 2 + 1))
-                terms = np.concatenate([self.stored(terms[..., :cut] + terms[..., cut : 2 * cut]), terms[..., 2 * cut :]], -1)
+                terms = np.concatenate(
+                    [self.stored(terms[..., :cut] + terms[..., cut : 2 * cut]), terms[..., 2 * cut :]], -1
+                )
         return terms
 
     def multiply_add(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:

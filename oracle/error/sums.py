@@ -1,0 +1,80 @@
+"""What a sum may be off by: guaranteed over every order, exact on a lattice, and its standard deviation over honest orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oracle.error.array import Array, ErrorBounded, SumFacts, lift
+from oracle.error.registry import UnsupportedOperationError
+from oracle.formats import format_of
+from oracle.numerics import Numerics
+
+
+def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float = 0.0) -> Array:
+    """Guaranteed rounding error of a sum of `facts.terms` terms before its last rounding; `extra_roundings`: of each term."""
+    fmt = numerics.accumulator
+    additions = np.maximum(facts.terms - 1.0, 0.0)
+    if numerics.tree_height is not None:
+        additions = np.minimum(additions, float(numerics.tree_height + numerics.splits - 1))
+    last = 0.0 if numerics.accumulator.precision > numerics.format.precision else 1.0
+    roundings = np.maximum(additions - last, 0.0) + np.where(facts.terms > 1, extra_roundings, 0.0)
+    rounding = roundings * numerics.accumulator_roundoff * facts.magnitude
+    if numerics.split_format is not None and numerics.splits > 1:
+        rounding = (
+            rounding
+            + np.where(facts.terms > 1, 1.0, 0.0) * format_of(numerics.split_format).unit_roundoff * facts.magnitude
+        )
+    if numerics.unit_group and extra_roundings:
+        groups = np.ceil(facts.terms / numerics.unit_group)
+        per_group = (numerics.unit_group + 1) * 2.0**-numerics.unit_fraction_bits + 2.0**-numerics.unit_result_bits
+        rounding = np.maximum(rounding, groups * per_group * facts.magnitude)
+    least = fmt.min_normal if numerics.flush_to_zero else (fmt.min_subnormal if extra_roundings else 0.0)
+    rounding = rounding + np.where(facts.terms > 1, facts.terms, 0.0) * least
+    exact = holds_exactly(numerics, facts)
+    rounding = np.where(exact, 0.0, rounding)
+    return np.where(facts.magnitude > fmt.max, np.where(exact & (facts.magnitude == np.inf), 0.0, np.inf), rounding)
+
+
+def holds_exactly(numerics: Numerics, facts: SumFacts) -> Any:
+    """Where every partial sum in every order is held exactly: on a lattice, or of one term only."""
+    fmt = numerics.format
+    least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
+    bits = fmt.precision
+    if numerics.unit_group:
+        bits = min(bits, numerics.unit_fraction_bits)
+    lattice = (facts.magnitude <= 2.0**bits * facts.step) & (facts.step >= least)
+    return lattice | (facts.magnitude == 0.0)
+
+
+def deviation(numerics: Numerics, terms: Any, y: Array, facts: SumFacts, worst_prefix: Any, swamped: Any) -> Array:
+    """Standard deviation of a sum over honest orders (u²/3 times the expected squares of its partial sums)."""
+    u = numerics.accumulator_roundoff
+    random_order = terms * (y * y / 3.0 + facts.squares / 6.0) + facts.squares
+    variance = (u * u / 3.0) * (np.maximum(random_order, worst_prefix) + facts.squares * facts.products) * facts.repeats
+    systematic = swamped + _underflow(numerics, facts)
+    return np.asarray(np.sqrt(variance + systematic * systematic))
+
+
+def _underflow(numerics: Numerics, facts: SumFacts) -> Any:
+    """What terms lose below the normal range: products of subnormals in any case, sums where they are flushed."""
+    fmt = numerics.accumulator
+    step = fmt.min_normal if numerics.flush_to_zero else (0.5 * fmt.min_subnormal if facts.products else 0.0)
+    if step == 0.0:
+        return 0.0
+    each = facts.magnitude / np.maximum(facts.terms, 1.0)
+    all_one_way = np.minimum(facts.magnitude, facts.terms * step)
+    return np.where(
+        each < 8.0 * step, all_one_way, np.where(each < 4.0 * fmt.min_normal, np.sqrt(facts.terms / 3.0) * step, 0.0)
+    )
+
+
+def lifted_sum_facts(x: Any, numerics: Numerics) -> tuple[ErrorBounded, SumFacts]:
+    """A direct result of a sum or matrix product, and what is known of it."""
+    array = lift(x, numerics)
+    if array.facts is None:
+        raise UnsupportedOperationError(
+            "accumulate() and scaled() need the direct result of np.sum or of a matrix product as first argument."
+        )
+    return array, array.facts
