@@ -134,9 +134,9 @@ def huge_exact(rng: np.random.Generator, shape: Shape, number_format: Format) ->
 
 
 def spike(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
-    """Normal numbers with one large element in the last column: the last tile decides."""
+    """Normal numbers with one in the last column whose exp overflows: a maximum that misses the last tile shows."""
     values = rng.standard_normal(shape)
-    values[..., -1:] += 12.0
+    values[..., -1:] += vanishing(number_format)
     return values
 
 
