@@ -4,8 +4,10 @@ Types are names: ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``flo
 type of its value: an integer literal is ``int64`` (``uint64`` from 2**63 on), a float literal ``float64``, ``True`` is
 ``bool``; numba-cuda types an operation on a literal as on a variable of that type (checked when the table is made).
 
-Every answer is a :class:`Signature`: operands are converted to ``args``, then the operation gives ``result``. The table
-is `numba_types.json`, written by ``tools/freeze_numba_types.py`` and compared with the installed numba-cuda by a test.
+Every answer is a :class:`Signature`: operands are converted to ``args``, then the operation gives ``result``. Where
+numba-cuda types an operator on one pair of types and its code then converts both operands to the result (all integer
+arithmetic, shifts, ``/`` of integers, NumPy functions), ``args`` says the result's type. The table is
+`numba_types.json`, written by ``tools/freeze_numba_types.py`` and compared with the installed numba-cuda by a test.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ SCALAR_TYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 _WIDTH = {name: int("".join(filter(str.isdigit, name)) or 0) for name in SCALAR_TYPES}
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _SYMBOLS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -156,7 +159,17 @@ def call(name: str, arg_types: Iterable[str]) -> Signature:
         for each in types:
             _checked(each)
         raise TypingError(f"numba-cuda does not type {name}({', '.join(types)}); convert the arguments first")
-    return found
+    if name.startswith("np."):
+        return _loop(found)
+    return _in_result_type("**", found) if name == "pow" else found
+
+
+def _loop(found: Signature) -> Signature:
+    """A NumPy function works in the type of its result; a predicate in float32 or wider."""
+    if found.result != "bool":
+        return Signature(found.result, (found.result,) * len(found.args))
+    widened = ("float32" if name in ("float16", "float32") else "float64" for name in found.args)
+    return Signature("bool", tuple(widened))
 
 
 def is_known_call(name: str) -> bool:
@@ -317,8 +330,18 @@ def _operators(kind: str) -> Mapping[str, Table]:
     found = {}
     for names, encoded in _data()[kind].items():
         table = _decode(2 if kind == "binary" else 1, encoded)
-        found.update(dict.fromkeys(names.split(), table))
+        for name in names.split():
+            arithmetic = kind == "binary" and name not in _COMPARISONS
+            found[name] = {t: _in_result_type(name, s) for t, s in table.items()} if arithmetic else table
     return found
+
+
+def _in_result_type(op: str, found: Signature) -> Signature:
+    """Integers are converted to the result before anything is computed; the exponent of a power stays as it is."""
+    if not all("int" in name for name in found.args):
+        return found
+    exponent_or_right = found.args[1] if op.startswith("**") else found.result
+    return Signature(found.result, (found.result, exponent_or_right))
 
 
 @lru_cache(maxsize=1)

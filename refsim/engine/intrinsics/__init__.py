@@ -5,10 +5,11 @@ type, as lanes hold them (see `conversion`), and returns the result type. It nev
 ``np.errstate(all="ignore")``, never raises for a value, and never changes its arguments.
 
 Names are those of ``math`` and ``cuda`` without the module, and for operators the operator: ``/ // % ** << >>``.
-Operands have one type, but for ``**`` with a float (``("**", "float32")`` takes an integer exponent), ``pow``, whose
-exponent may be an integer too, ``ldexp``, ``round_digits``, shifts and ``selp`` (its type is that of the two choices).
-``min`` and ``max`` compare as Python does; ``fmin`` and ``fmax`` skip a NaN: `numba_types.min_max_skips_nan` tells
-which one numba-cuda means.
+Operands have one type, but for ``**`` and ``pow`` of a float, whose exponent may be an integer, ``ldexp``,
+``round_digits``, shifts and ``selp`` (its type is that of the two choices). ``min`` and ``max`` compare as Python does;
+``fmin`` and ``fmax`` skip a NaN: `numba_types.min_max_skips_nan` tells which one numba-cuda means.
+
+Code generation asks for `binary`, `function`, `converter` and `wrapper`, by the names that the dialect uses.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from refsim.engine.intrinsics import elementary, halves, integers
-from refsim.engine.intrinsics.conversion import CARRIER, FLOATS, INTEGERS, Lane, convert, wrap
+from refsim.engine.intrinsics.conversion import CARRIER, FLOATS, INTEGERS, Lane, convert, converter, wrap, wrapper
 from refsim.engine.intrinsics.fused import fma_float32, fma_float64
 
-__all__ = ["CARRIER", "INTRINSICS", "Intrinsic", "Lane", "convert", "implementation", "intrinsic_name", "wrap"]
+__all__ = [
+    "CARRIER", "INTRINSICS", "Intrinsic", "Lane", "binary", "convert", "converter", "function", "implementation",
+    "intrinsic_name", "wrap", "wrapper",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,41 @@ def implementation(name: str, operand: str) -> Callable[..., Lane]:
     return found.function
 
 
+def binary(operator: str, kind: str) -> Callable[[Lane, Lane], Lane]:
+    """Implementation of a binary operator of the dialect that is not simply NumPy's: ``/ // % ** << >>``."""
+    return implementation(operator, kind)
+
+
+@cache
+def function(name: str, operand: str) -> Callable[..., Lane]:
+    """Implementation of an intrinsic of the dialect.
+
+    Parameters
+    ----------
+    name : str
+        As the source writes it (``math.exp``, ``cuda.popc``, ``abs``), with a suffix where the name is not enough:
+        ``min.skips_nan`` and ``max.skips_nan``; ``power.int64`` for ``**`` with an exponent of another type;
+        ``math.frexp.1`` for one item of a tuple.
+    operand : str
+        Scalar type of the first operand.
+
+    Raises
+    ------
+    KeyError
+        If there is no such function on this operand type.
+    """
+    base, _, last = name.rpartition(".")
+    if last == "skips_nan":
+        return implementation(f"f{base}", operand)
+    if base == "power" or name == "pow" or (name == "np.power" and operand in INTEGERS):
+        return implementation("**", operand)
+    if last.isdigit():
+        return partial(_item, int(last), function(base, operand))
+    if name == "round":
+        return partial(_round, implementation("round", operand), implementation("round_digits", operand))
+    return implementation(intrinsic_name(name), operand)
+
+
 def intrinsic_name(source: str) -> str:
     """Name here of a function of ``math``, ``np``, ``cuda`` or ``cuda.fp16``: ``"np.arcsin"`` is ``"asin"``."""
     name = source.rpartition(".")[2]
@@ -101,6 +140,8 @@ def _integer_functions() -> None:
         _add("minimum", kind, integers.minimum)
         _add("maximum", kind, integers.maximum)
         _add("sign", kind, integers.sign)
+        _add("square", kind, integers.square(kind))
+        _add("negative", kind, integers.negative(kind))
         _add("popc", kind, integers.count_ones(kind))
         _add("clz", kind, integers.count_leading_zeros(kind))
         _add("ffs", kind, integers.find_first_set(kind))
@@ -120,7 +161,7 @@ def _float_functions() -> None:
     for kind in ("float32", "float64"):
         for name, function in elementary.SAME_TYPE.items():
             _add(name, kind, function, 0.5 if name == "/" else 0.0)
-        _add("**", kind, elementary.power_by_integer(kind), 0.5)
+        _add("**", kind, elementary.power(kind), 2.0)
         _add("remainder", kind, partial(_as_type, kind, elementary.ieee_remainder))
         _add("divmod", kind, partial(_both, np.floor_divide, np.remainder))
         _add("degrees", kind, elementary.scaled(180.0 / math.pi, kind), 1.5)
@@ -134,7 +175,7 @@ def _float_functions() -> None:
         _add("round_digits", kind, elementary.round_to_digits(kind), 2.0)
     _add("fma", "float32", fma_float32, 0.5)
     _add("fma", "float64", fma_float64, 0.5)
-    for kind in FLOATS:
+    for kind in (*FLOATS, "bool"):
         _add("max", kind, elementary.select_max)
         _add("min", kind, elementary.select_min)
 
@@ -149,7 +190,8 @@ def _half_functions() -> None:
 
 def _math_functions_of_integers() -> None:
     """``math`` on an integer: the argument becomes a float64."""
-    names = [*elementary.UNARY, *elementary.BINARY, "ceil", "floor", "trunc", "fabs", "isnan", "isinf", "isfinite"]
+    names = [*elementary.UNARY, *elementary.BINARY]
+    names += ["ceil", "floor", "trunc", "fabs", "isnan", "isinf", "isfinite", "degrees", "radians"]
     for kind in ("int64", "uint64"):
         for name in names:
             found = INTRINSICS[name, "float64"]
@@ -158,6 +200,14 @@ def _math_functions_of_integers() -> None:
 
 def _both(first: Callable[..., Lane], second: Callable[..., Lane], a: Lane, b: Lane) -> tuple[Lane, Lane]:
     return first(a, b), second(a, b)
+
+
+def _item(index: int, whole: Callable[..., tuple[Lane, ...]], *values: Lane) -> Lane:
+    return whole(*values)[index]
+
+
+def _round(to_integer: Callable[..., Lane], to_digits: Callable[..., Lane], *values: Lane) -> Lane:
+    return (to_integer if len(values) == 1 else to_digits)(*values)
 
 
 def _as_type(kind: str, function: Callable[..., Lane], *values: Lane) -> Lane:

@@ -8,6 +8,8 @@ NumPy scalars of their type.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -34,11 +36,6 @@ CARRIER: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(name) for name in FLOATS},
 }
 """dtype of the arrays that hold lanes of a scalar type."""
-
-
-def is_array(value: Lane) -> bool:
-    """Whether the value differs between lanes (a NumPy or Python scalar is the same in all)."""
-    return isinstance(value, np.ndarray)
 
 
 def wrap(value: Lane, name: str) -> Lane:
@@ -87,33 +84,62 @@ def convert(value: Lane, source: str, target: str) -> Lane:
     scalar or array
         Carried as `target` is carried.
     """
+    return converter(source, target)(value)
+
+
+@cache
+def converter(source: str, target: str) -> Callable[[Lane], Lane]:
+    """The function of one value that `convert` applies for these two types."""
     if source == target:
-        return value
+        return _unchanged
     if target == "bool":
-        return value != 0 if isinstance(value, np.ndarray) else bool(value != 0)
+        return _is_true
     if source == "bool":
-        if isinstance(value, np.ndarray):
-            return value.astype(CARRIER[target])
-        return int(value) if target in WIDTH else CARRIER[target].type(value)
-    if source in WIDTH:
-        if target not in WIDTH:
-            return _carried(value, source).astype(target)
+        return partial(_from_bool, target)
+    if source in WIDTH and target in WIDTH:
         if LOWEST[target] <= LOWEST[source] and HIGHEST[source] <= HIGHEST[target]:
-            return value.astype(CARRIER[target], copy=False) if isinstance(value, np.ndarray) else int(value)
-        return wrap(value, target)
+            return partial(_widened, CARRIER[target])
+        return wrapper(target)
+    if target in ("int8", "uint8"):
+        return partial(_float_to_byte, source, target)
     if target in WIDTH:
-        if target in ("int8", "uint8"):
-            return wrap(_float_to_integer(value, source, target.replace("8", "16")), target)
-        return _float_to_integer(value, source, target)
-    return _carried(value, source).astype(target)
+        return partial(_float_to_integer, source, target)
+    return partial(_to_float, CARRIER[source], CARRIER[target])
 
 
-def _carried(value: Lane, name: str) -> Any:
-    """The value as an array or NumPy scalar of the type's carrier."""
-    return value if isinstance(value, np.ndarray) else CARRIER[name].type(value)
+@cache
+def wrapper(name: str) -> Callable[[Lane], Lane]:
+    """`wrap` to one type, as a function of one value."""
+    return lambda value: wrap(value, name)
 
 
-def _float_to_integer(value: Lane, source: str, target: str) -> Lane:
+def _unchanged(value: Lane) -> Lane:
+    return value
+
+
+def _is_true(value: Lane) -> Lane:
+    return value != 0 if isinstance(value, np.ndarray) else bool(value != 0)
+
+
+def _from_bool(target: str, value: Lane) -> Lane:
+    if isinstance(value, np.ndarray):
+        return value.astype(CARRIER[target])
+    return int(value) if target in WIDTH else CARRIER[target].type(value)
+
+
+def _widened(carrier: np.dtype[Any], value: Lane) -> Lane:
+    return value.astype(carrier, copy=False) if isinstance(value, np.ndarray) else int(value)
+
+
+def _to_float(source: np.dtype[Any], target: np.dtype[Any], value: Lane) -> Lane:
+    return (value if isinstance(value, np.ndarray) else source.type(value)).astype(target)
+
+
+def _float_to_byte(source: str, target: str, value: Lane) -> Lane:
+    return wrap(_float_to_integer(source, target.replace("8", "16"), value), target)
+
+
+def _float_to_integer(source: str, target: str, value: Lane) -> Lane:
     nan = 0
     if source == "float64" or WIDTH[target] == 64:
         nan = wrap(1 << (WIDTH[target] - 1), target)

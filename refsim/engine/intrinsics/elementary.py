@@ -68,7 +68,8 @@ SAME_TYPE: dict[str, Function] = {
     "ceil": np.ceil, "copysign": np.copysign, "fabs": np.fabs, "floor": np.floor, "fmod": np.fmod,
     "nextafter": np.nextafter, "trunc": np.trunc, "rint": np.rint, "isnan": np.isnan, "isinf": np.isinf,
     "isfinite": np.isfinite, "abs": np.abs, "sign": np.sign, "maximum": np.maximum, "minimum": np.minimum,
-    "square": np.square, "/": np.divide, "//": np.floor_divide, "%": np.remainder,
+    "square": np.square, "negative": np.negative, "reciprocal": np.reciprocal,
+    "/": np.divide, "//": np.floor_divide, "%": np.remainder,
 }  # fmt: skip
 """Exact or correctly rounded in the type of the operand."""
 
@@ -170,8 +171,18 @@ def _through_int64(x: Lane) -> Lane:
     return convert(convert(np.rint(x), "float64", "int64"), "int64", "float64")
 
 
-def power_by_integer(name: str) -> Function:
-    """``x ** n`` of a float and an integer: repeated multiplication, then one division for a negative n."""
+def power(name: str) -> Function:
+    """``x ** y`` of a float: ``pow`` for a float y; for an integer y repeated multiplication, inverted if y < 0."""
+    to_integer = _power_by_integer(name)
+    to_float = BINARY["pow"] if name == "float64" else through_float64(BINARY["pow"])
+
+    def raise_to(x: Lane, y: Lane) -> Lane:
+        return (to_float if np.asarray(y).dtype.kind == "f" else to_integer)(x, y)
+
+    return raise_to
+
+
+def _power_by_integer(name: str) -> Function:
 
     def raise_to(x: Lane, n: Lane) -> Lane:
         if isinstance(n, np.ndarray):

@@ -151,6 +151,16 @@ def absolute(name: str) -> Callable[[Lane], Lane]:
     return lambda a: wrap(np.abs(a) if isinstance(a, np.ndarray) else abs(int(a)), name)
 
 
+def square(name: str) -> Callable[[Lane], Lane]:
+    """``a * a``, wrapped."""
+    return lambda a: wrap(a * a, name)
+
+
+def negative(name: str) -> Callable[[Lane], Lane]:
+    """``-a``, wrapped."""
+    return lambda a: wrap(np.negative(a) if isinstance(a, np.ndarray) else -int(a), name)
+
+
 def count_ones(name: str) -> Callable[[Lane], Lane]:
     """Number of bits that are set (``popc``)."""
 

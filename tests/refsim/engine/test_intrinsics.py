@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refsim.engine.intrinsics import INTRINSICS, implementation, intrinsic_name
+from refsim.engine.intrinsics import (
+    CARRIER,
+    INTRINSICS,
+    binary,
+    converter,
+    function,
+    implementation,
+    intrinsic_name,
+    wrapper,
+)
+from refsim.frontends import numba_types
 
 INTEGERS = {name: np.iinfo(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
 SPECIAL = [0.0, -0.0, 0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 1e-40, 5e-324, 1e300, math.inf, -math.inf, math.nan]
@@ -267,34 +277,34 @@ WIDER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("function", WIDER)
+@pytest.mark.parametrize("op", WIDER)
 @pytest.mark.parametrize("name", ["float32", "float64"])
-def test_elementary_functions_keep_their_bound(function: str, name: str) -> None:
+def test_elementary_functions_keep_their_bound(op: str, name: str) -> None:
     wider = np.float64 if name == "float32" else np.longdouble
     if np.finfo(wider).nmant <= np.finfo(name).nmant + 9:
         pytest.skip("long double is no wider than double on this platform")
     x = sample(name)
-    got = implementation(function, name)(x)
-    want = WIDER[function](x.astype(wider))
+    got = implementation(op, name)(x)
+    want = WIDER[op](x.astype(wider))
     assert got.dtype == name
     assert np.array_equal(np.isnan(got), np.isnan(want))
-    assert ulps(got, want, name).max() <= INTRINSICS[function, name].ulps
-    scalar = implementation(function, name)(x[50_000])
+    assert ulps(got, want, name).max() <= INTRINSICS[op, name].ulps
+    scalar = implementation(op, name)(x[50_000])
     assert isinstance(scalar, np.dtype(name).type)
 
 
-@pytest.mark.parametrize("function", ["atan2", "hypot", "pow"])
+@pytest.mark.parametrize("op", ["atan2", "hypot", "pow"])
 @pytest.mark.parametrize("name", ["float32", "float64"])
-def test_functions_of_two_keep_their_bound(function: str, name: str) -> None:
+def test_functions_of_two_keep_their_bound(op: str, name: str) -> None:
     wider = np.float64 if name == "float32" else np.longdouble
     if np.finfo(wider).nmant <= np.finfo(name).nmant + 9:
         pytest.skip("long double is no wider than double on this platform")
     x = sample(name)
     y = np.random.default_rng(2).permutation(x)
-    got = implementation(function, name)(x, y)
-    want = {"atan2": np.arctan2, "hypot": np.hypot, "pow": np.power}[function](x.astype(wider), y.astype(wider))
+    got = implementation(op, name)(x, y)
+    want = {"atan2": np.arctan2, "hypot": np.hypot, "pow": np.power}[op](x.astype(wider), y.astype(wider))
     assert got.dtype == name
-    assert ulps(got, want, name).max() <= INTRINSICS[function, name].ulps
+    assert ulps(got, want, name).max() <= INTRINSICS[op, name].ulps
 
 
 def decimal_erf(x: float) -> Decimal:
@@ -330,14 +340,14 @@ def test_error_functions_against_exact_series() -> None:
 
 def test_error_functions_everywhere_else() -> None:
     x = np.concatenate([np.linspace(-30, 30, 60_001), np.array(SPECIAL)])
-    for name, function in (("erf", math.erf), ("erfc", math.erfc)):
+    for name, exact in (("erf", math.erf), ("erfc", math.erfc)):
         got = implementation(name, "float64")(x)
-        want = np.array([function(value) for value in x])
+        want = np.array([exact(value) for value in x])
         assert np.array_equal(np.isnan(got), np.isnan(want))
         assert ulps(got, want, "float64").max() <= INTRINSICS[name, "float64"].ulps + 1
         narrow = implementation(name, "float32")(x.astype(np.float32))
         assert narrow.dtype == np.float32
-        close = np.array([function(float(value)) for value in x.astype(np.float32)])
+        close = np.array([exact(float(value)) for value in x.astype(np.float32)])
         assert ulps(narrow, close, "float32").max() <= 0.51
     assert np.signbit(implementation("erf", "float64")(np.float64(-0.0)))
 
@@ -396,12 +406,12 @@ def test_round_is_to_even_and_saturates() -> None:
 
 
 def test_round_to_digits_is_pythons_for_short_decimals() -> None:
-    function = implementation("round_digits", "float64")
+    rounded = implementation("round_digits", "float64")
     values = np.array([1.25, 2.346, 1234.5678, -0.06, 15.0, 25.0])
     for digits in (-1, 0, 1, 2, 3):
-        assert function(values, digits).tolist() == [round(float(v), digits) for v in values]
-    assert function(np.float64(-0.05), 1) == 0.0  # the scaled value is a tie; Python rounds the decimal to -0.1
-    assert function(np.array([math.inf, math.nan]), 2).tolist()[0] == math.inf
+        assert rounded(values, digits).tolist() == [round(float(v), digits) for v in values]
+    assert rounded(np.float64(-0.05), 1) == 0.0  # the scaled value is a tie; Python rounds the decimal to -0.1
+    assert rounded(np.array([math.inf, math.nan]), 2).tolist()[0] == math.inf
     assert implementation("round_digits", "float32")(np.float32(1.26), 1) == np.float32(1.3)
 
 
@@ -491,6 +501,74 @@ def test_names() -> None:
         implementation("fma", "int32")
     with pytest.raises(KeyError, match="no type"):
         implementation("frobnicate", "int32")
+
+
+def calls_of_the_table() -> list[tuple[str, tuple[str, ...], numba_types.Signature]]:
+    """Every element-wise call that numba-cuda types, with the types that its arguments are converted to."""
+    found = {}
+    for name, arities in numba_types._calls().items():
+        if "sync" in name or name in ("int", "float", "bool", "cuda.nanosleep"):
+            continue  # not element-wise, or a conversion
+        for arity in arities:
+            for types in itertools.product(numba_types.SCALAR_TYPES, repeat=arity):
+                try:
+                    signature = numba_types.call(name, types)
+                except numba_types.TypingError:
+                    continue
+                found[name, signature.args] = (name, signature.args, signature)
+    return list(found.values())
+
+
+# typed by numba-cuda, refused here when the kernel is translated: rounding or reciprocals of integers by NumPy's names
+NOT_IMPLEMENTED = {"np.abs", "np.absolute", "np.ceil", "np.floor", "np.trunc", "np.reciprocal", "np.fmax", "np.fmin",
+                   "np.fmod", "np.maximum", "np.minimum"}  # fmt: skip
+
+
+def test_every_call_that_numba_types_has_an_implementation_of_its_result_type() -> None:
+    count = 0
+    for name, args, signature in calls_of_the_table():
+        if name in NOT_IMPLEMENTED and signature.result not in ("float32", "float64"):
+            continue
+        operands = [np.array([2, 3], CARRIER[kind]) for kind in args]
+        for i, result in enumerate(signature.results):
+            source = name if len(signature.results) == 1 else f"{name}.{i}"
+            operand = args[-1] if name == "cuda.selp" else args[0]
+            got = function(source, operand)(*operands)
+            assert got.dtype == CARRIER[result], (name, args)
+            assert got.shape == (2,)
+            scalars = (value[0] if value.dtype.kind == "f" else value[0].item() for value in operands)
+            scalar = function(source, operand)(*scalars)
+            assert scalar == got[0] or (np.isnan(scalar) and np.isnan(got[0])), (name, args)
+            count += 1
+    assert count > 300
+
+
+def test_every_operator_that_numba_types_has_an_implementation_of_its_result_type() -> None:
+    for op in ("/", "//", "%", "**", "<<", ">>"):
+        for a, b in itertools.product(numba_types.SCALAR_TYPES, repeat=2):
+            try:
+                signature = numba_types.binary(op, a, b)
+            except numba_types.TypingError:
+                continue
+            operands = [np.array([2, 3], CARRIER[kind]) for kind in signature.args]
+            got = binary(op, signature.args[0])(*operands)
+            assert got.dtype == CARRIER[signature.result], (op, a, b)
+            want = [eval(f"{x} {op} {x}") for x in (2, 3)]
+            assert got.tolist() == pytest.approx(want)
+
+
+def test_names_with_a_suffix() -> None:
+    nan, one = np.array([math.nan]), np.float64(1)
+    assert function("max.skips_nan", "float64")(nan, one).tolist() == [1.0]
+    assert np.isnan(function("max", "float64")(nan, one))[0]
+    assert function("math.frexp.1", "float32")(np.float32(8)) == 4
+    assert function("divmod.0", "int64")(7, 2) == 3
+    assert function("power.int64", "float32")(np.float32(3), 2) == 9
+    assert function("pow", "float32")(np.float32(9), np.float32(0.5)) == 3
+    assert function("round", "float64")(np.float64(2.5)) == 2
+    assert function("round", "float64")(np.float64(2.25), 1) == 2.2
+    assert converter("int8", "float32")(np.array([3])).dtype == np.float32
+    assert wrapper("uint8")(np.array([256])).tolist() == [0]
 
 
 def test_arguments_are_never_changed() -> None:
