@@ -226,9 +226,19 @@ def rescaled(weight: Operand, axis: int = -1) -> Operand:
         touched &= value > 0.0
         least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
         fresh = np.where(touched, (value + own) * np.expm1(tiles * each + along) + tiles * least, 0.0)
-        typical = np.where(touched, value * (math.sqrt(tiles) * each * _ROOT_THIRD + along * _ROOT_THIRD) + least, 0.0)
+        typical = np.where(touched, value * (np.sqrt(_rescalings(value, axis, tiles)) * each * _ROOT_THIRD + along * _ROOT_THIRD) + least, 0.0)
     result = make(value, numerics, plus(x.bound, fresh), x.sigma, plus(x.common, typical))
     return result  # type: ignore[return-value]
+
+
+def _rescalings(weight: Array, axis: int, tiles: int) -> Array:
+    """How often a running maximum changes in honest orders: in natural and reversed order, or as in random data."""
+    ordered = np.moveaxis(weight, axis, -1)
+    counts: Array = np.full(ordered.shape[:-1], 1.0 + math.log2(ordered.shape[-1]))
+    for direction in (ordered, ordered[..., ::-1]):
+        running = np.maximum.accumulate(direction, axis=-1)
+        np.maximum(counts, np.count_nonzero(running[..., 1:] != running[..., :-1], axis=-1), out=counts)
+    return np.expand_dims(np.minimum(counts, tiles), axis)
 
 
 def chain(first: Any, *factors: Any) -> Any:
