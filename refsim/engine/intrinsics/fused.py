@@ -1,9 +1,10 @@
 """Fused multiply-add with one rounding, for float32 and float64 lanes.
 
-float32: the product is exact in float64; the sum is rounded to odd there, which leaves enough for the rounding to
-float32 to be right. float64: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
-rounding to odd" (IEEE Trans. Computers 57, 2008), with lanes whose exponents could overflow or lose bits done in exact
-integer arithmetic.
+float32: the product is exact in float64. Where the rounded sum lies midway between two float32, or is subnormal in
+float32, it is rounded to odd instead, which leaves enough for the rounding to float32 to be right.
+
+float64: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd"
+(IEEE Trans. Computers 57, 2008), with lanes whose exponents could overflow or lose bits done in exact integers.
 """
 
 from __future__ import annotations
@@ -20,13 +21,21 @@ from refsim.engine.intrinsics.conversion import Lane
 Doubles = npt.NDArray[np.float64]
 
 _SPLIT = 134217729.0  # 2**27 + 1
+_BELOW_FLOAT32, _HALF_FLOAT32 = (1 << 29) - 1, 1 << 28  # bits of a double that a float32 lacks; half a unit of its last
+_NORMAL_FLOAT32 = 2.0**-126
 _LOW, _HIGH = 2.0**-450, 2.0**450  # operands within keep every product, split and error term normal
 
 
 def fma_float32(a: Lane, b: Lane, c: Lane) -> Lane:
     """``a * b + c`` rounded once to float32."""
-    product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
-    total = np.atleast_1d(_sum_rounded_to_odd(product, np.asarray(c, np.float64)))
+    product, addend = np.broadcast_arrays(
+        np.atleast_1d(np.asarray(a, np.float64) * np.asarray(b, np.float64)), np.asarray(c, np.float64)
+    )
+    total = product + addend
+    midway = (total.view(np.int64) & _BELOW_FLOAT32) == _HALF_FLOAT32  # elsewhere a second rounding does no harm
+    doubtful = midway | ((np.abs(total) < _NORMAL_FLOAT32) & (total != 0))
+    if doubtful.any():
+        total[doubtful] = _sum_rounded_to_odd(product[doubtful], addend[doubtful])
     return _shaped(total.astype(np.float32), a, b, c)
 
 
@@ -76,8 +85,6 @@ def _exact_product(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
 def _sum_rounded_to_odd(a: Doubles, b: Doubles) -> Doubles:
     """``a + b``, and where it is inexact the neighbour whose last bit is 1."""
     total, error = _exact_sum(a, b)
-    total = np.atleast_1d(total)
-    error = np.atleast_1d(error)
     inexact = (error != 0) & np.isfinite(error)
     if not inexact.any():
         return total
