@@ -64,20 +64,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from oracle.error.array import (
-    Array,
-    ErrorBounded,
-    Errors,
-    SumFacts,
-    lift,
-    make,
-    plus,
-    plus_zero,
-    root_sum,
-    settle,
-    spread,
-    times,
-)
+from oracle.error.array import ErrorBounded, SumFacts, lift, spread
 from oracle.error.elementwise import (
     add_absolute,
     exp_log_constant,
@@ -86,10 +73,12 @@ from oracle.error.elementwise import (
     reciprocal_root,
     scale_exactly,
 )
+from oracle.error.fields import Array, Errors, plus, plus_zero, root_sum, times
 from oracle.error.lattice import is_power_of_two, lowest_bit
 from oracle.error.registry import UnsupportedOperationError
+from oracle.error.settle import make, settle
 from oracle.error.sums import deviation, lifted_sum_facts, rounding_of_sum
-from oracle.formats import format_of, round_to
+from oracle.formats import Rounding, format_of, round_to
 from oracle.numerics import Numerics
 
 __all__ = [
@@ -119,7 +108,7 @@ def _value(x: Any) -> Any:
     return x.value if isinstance(x, ErrorBounded) else x
 
 
-def round_to_format(x: Any, fmt: str, rounding: str = "nearest_even") -> Any:
+def round_to_format(x: Any, fmt: str, rounding: Rounding = "nearest_even") -> Any:
     """A rounding that the specification demands: `x` cast to `fmt` (and back to float64).
 
     Parameters
@@ -146,7 +135,7 @@ def round_to_format(x: Any, fmt: str, rounding: str = "nearest_even") -> Any:
 
         def steps(reach: Array) -> Array:
             reach = np.where(reach > 0.0, reach + np.abs(x.value) * 2.0**-51, 0.0)
-            above = round_to(x.value + reach, target, rounding) - value
+            above: Array = round_to(x.value + reach, target, rounding) - value
             return np.maximum(above, value - round_to(x.value - reach, target, rounding))
 
         bound = steps(settled.bound)
@@ -210,9 +199,11 @@ def rescaled(weight: Operand, axis: int = -1) -> Operand:
     Each of the T = ceil(n / tile) rescalings costs an exp and a product, and the argument's rounding adds up over them; weights that are
     exactly 1 or 0 have no error. Nothing is granted where `Numerics.online_tile` is None.
     """
-    if not isinstance(weight, ErrorBounded) or weight.numerics.online_tile is None or weight.size == 0:
+    if not isinstance(weight, ErrorBounded):
         return weight
     x, numerics = settle(weight), weight.numerics
+    if numerics.online_tile is None or x.size == 0:
+        return weight
     u, fmt = numerics.unit_roundoff, numerics.format
     tiles = -(-x.shape[axis] // numerics.online_tile)
     if tiles <= 1:
@@ -226,9 +217,9 @@ def rescaled(weight: Operand, axis: int = -1) -> Operand:
         touched &= value > 0.0
         least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
         fresh = np.where(touched, (value + own) * np.expm1(tiles * each + along) + tiles * least, 0.0)
-        typical = np.where(touched, value * (np.sqrt(_rescalings(value, axis, tiles)) * each * _ROOT_THIRD + along * _ROOT_THIRD) + least, 0.0)
-    result = make(value, numerics, plus(x.bound, fresh), x.sigma, plus(x.common, typical))
-    return result  # type: ignore[return-value]
+        relative = (np.sqrt(_rescalings(value, axis, tiles)) * each + along) * _ROOT_THIRD
+        typical = np.where(touched, value * relative + least, 0.0)
+    return make(value, numerics, plus(x.bound, fresh), x.sigma, plus(x.common, typical))  # type: ignore[return-value]
 
 
 def _rescalings(weight: Array, axis: int, tiles: int) -> Array:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from oracle.error.array import ErrorBounded, plus_zero
+from oracle.error.array import ErrorBounded
 from oracle.error.elementwise import operands
+from oracle.error.fields import plus_zero
 from oracle.error.registry import FUNCTIONS, UndecidableError, UnsupportedOperationError, ufunc_rule
 from oracle.numerics import Numerics
 
@@ -96,5 +97,5 @@ def _classification(ufunc: np.ufunc) -> None:
         return three_valued(value, np.isfinite(a.bound) | ~np.isfinite(a.value))
 
 
-for _ufunc in (np.isfinite, np.isnan, np.isinf):
-    _classification(_ufunc)
+for _test in (np.isfinite, np.isnan, np.isinf):
+    _classification(_test)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, Errors, SumFacts, lift, make, plus, root_sum, settle
+from oracle.error.array import ErrorBounded, SumFacts, lift
+from oracle.error.fields import Array, Errors, plus, root_sum
 from oracle.error.lattice import distinct_share, lowest_bit
 from oracle.error.registry import UnsupportedOperationError, function_rule, ufunc_rule
+from oracle.error.settle import make, settle
 from oracle.error.sums import deviation, holds_exactly, rounding_of_sum
 from oracle.numerics import Numerics
 
@@ -65,6 +67,8 @@ def _contract(
     step = _lattice_step(numerics, left, right, a_whole, b_whole, magnitude)
     with np.errstate(all="ignore"):
         repeats = _repeats(a, b, magnitude, numerics.accumulator_roundoff)
+    if np.ndim(repeats):
+        repeats = np.array(np.broadcast_to(repeats, full.shape))
     facts = SumFacts(terms, magnitude, squares, step, own, products=True, repeats=repeats)
     fresh = rounding_of_sum(numerics, facts, extra_roundings=1.0)
     if numerics.is_float64:
@@ -93,9 +97,7 @@ def _contract(
         None if common is None else common.reshape(shape),
         pending,
     )
-    fields = (np.asarray(field).reshape(shape) for field in (terms, magnitude, squares, step, own))
-    whole = np.array(np.broadcast_to(repeats, full.shape)).reshape(shape) if np.ndim(repeats) else repeats
-    result.facts = SumFacts(*fields, products=True, repeats=whole)
+    result.facts = facts.reshaped(shape)
     return result
 
 
@@ -104,8 +106,8 @@ def _terms(a: Array, b: Array, shape: tuple[int, ...], length: int) -> Array:
     if a_there.all() and b_there.all():
         return np.full(shape, float(length))
     if length < 1 << 24:
-        return np.matmul(a_there.astype(np.float32), b_there.astype(np.float32)).astype(np.float64)
-    return np.matmul(a_there.astype(np.float64), b_there.astype(np.float64))
+        return np.asarray(np.matmul(a_there.astype(np.float32), b_there.astype(np.float32)), np.float64)
+    return np.asarray(np.matmul(a_there.astype(np.float64), b_there.astype(np.float64)))
 
 
 def _lattice_step(
@@ -224,7 +226,7 @@ def einsum(subscripts: str, *inputs: Any, **options: Any) -> ErrorBounded:
     if len(arrays) == 1:
         (part,) = letters
         reduced = tuple(k for k, letter in enumerate(part) if letter not in output)
-        total: Any = np.sum(arrays[0], axis=reduced) if reduced else arrays[0]  # type: ignore[call-overload]
+        total: Any = np.sum(arrays[0], axis=reduced) if reduced else arrays[0]
         kept = [letter for letter in part if letter in output]
         return _revalued(total.map(lambda field: np.transpose(field, [kept.index(letter) for letter in output])), value)
     one, two = letters

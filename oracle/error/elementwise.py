@@ -8,22 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import (
-    Array,
-    ErrorBounded,
-    Errors,
-    Pending,
-    lift,
-    make,
-    plus,
-    plus_zero,
-    root_sum,
-    settle,
-    spread,
-    times,
-)
+from oracle.error.array import ErrorBounded, lift, spread
+from oracle.error.fields import Array, Errors, Pending, full, plus, plus_zero, root_sum, times
 from oracle.error.lattice import is_power_of_two
 from oracle.error.registry import UnsupportedOperationError, ufunc_rule
+from oracle.error.settle import make, settle
 from oracle.error.sums import holds_exactly
 from oracle.numerics import Numerics
 
@@ -84,9 +73,9 @@ def _minus_pivot(value: Array, numerics: Numerics, x: ErrorBounded, m: ErrorBoun
 
 def _sum(value: Any, numerics: Numerics, x: ErrorBounded, y: ErrorBounded) -> ErrorBounded:
     value = np.asarray(value)
-    bound = _full(plus(_pivot_bound(x), _pivot_bound(y)), value)
-    sigma = _full(root_sum(x.sigma, y.sigma), value)
-    common = _full(plus(plus(x.common, _pivot_extra(x)), plus(y.common, _pivot_extra(y))), value)
+    bound = full(plus(_pivot_bound(x), _pivot_bound(y)), value.shape)
+    sigma = full(root_sum(x.sigma, y.sigma), value.shape)
+    common = full(plus(plus(x.common, _pivot_extra(x)), plus(y.common, _pivot_extra(y))), value.shape)
     # adding an exact zero changes nothing and rounds nothing
     return make(value, numerics, bound, sigma, common, _rounds(numerics, x, y))
 
@@ -110,11 +99,6 @@ def _pivot_bound(x: ErrorBounded) -> Errors:
     return plus(x.bound, _pivot_extra(x))
 
 
-def _full(errors: Errors, value: Array) -> Errors:
-    """Errors in the shape of the result."""
-    return errors if errors is None or errors.shape == value.shape else np.array(np.broadcast_to(errors, value.shape))
-
-
 def scale_exactly(x: ErrorBounded, factor: float) -> ErrorBounded:
     """x times ±2^k; underflow apart, nothing is rounded."""
     size = abs(factor)
@@ -133,7 +117,7 @@ def multiply(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     """x·y: |x|b_y + |y|b_x + b_x·b_y."""
     if a is b and isinstance(a, ErrorBounded):
         return _square(settle(a), np.multiply(a.value, a.value))
-    (x, y), _ = operands(numerics, a, b)
+    (x, y), shape = operands(numerics, a, b)
     for scalar, other, plain in ((y, x, b), (x, y, a)):
         if (
             scalar.size == 1
@@ -146,7 +130,9 @@ def multiply(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
             return make(
                 result.value,
                 numerics,
-                *(_full(e, result.value) for e in (result.bound, result.sigma, result.common)),
+                full(result.bound, shape),
+                full(result.sigma, shape),
+                full(result.common, shape),
                 result.pending,
             )
     value = np.asarray(np.multiply(_plain(a, x), _plain(b, y)))
@@ -157,7 +143,7 @@ def multiply(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
         bound = plus(bound, times(x_bound, y_bound))
     sigma = root_sum(times(x_size, y.sigma), times(y_size, x.sigma))
     common = plus(times(x_size, plus(y.common, _pivot_extra(y))), times(y_size, plus(x.common, _pivot_extra(x))))
-    return make(value, numerics, *(_full(e, value) for e in (bound, sigma, common)), True)
+    return make(value, numerics, full(bound, value.shape), full(sigma, value.shape), full(common, value.shape), True)
 
 
 def _square(x: ErrorBounded, value: Any) -> ErrorBounded:
@@ -246,7 +232,7 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     if x.facts is not None and x.facts.products and numerics.folded_scalar:
         fold = _divided_before(x, y_size, is_power_of_two(y.value) & (least_size == y_size))
         bound, common = plus(bound, fold), root_sum(common, fold / np.sqrt(np.maximum(x.facts.terms, 1.0)))
-    return make(value, numerics, *(_full(e, value) for e in (bound, sigma, common)), True)
+    return make(value, numerics, full(bound, value.shape), full(sigma, value.shape), full(common, value.shape), True)
 
 
 def _divided_before(x: ErrorBounded, y_size: Array, shifts: Any) -> Array:
@@ -325,10 +311,10 @@ def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
     if x.reach is not None:
         shift = shift + 2.0 * u * x.reach
     theta = plus_zero(x.bound) + shift
-    eps = numerics.relative_error(
+    relative = numerics.relative_error(
         "exp" if numerics.exp_form == "exp" or numerics.exp_ulps >= numerics.exp2_ulps else "exp2"
     )
-    eps = eps + 2.0 * u * numerics.exp_argument_ulps * size
+    eps = relative + 2.0 * u * numerics.exp_argument_ulps * size
     grown = times(value, np.expm1(theta))
     assert grown is not None
     grown = np.where(value == 0.0, np.where(np.isfinite(theta), np.exp(x.value + theta), np.inf), grown)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, plus_zero, settle
+from oracle.error.array import ErrorBounded
+from oracle.error.fields import Array, plus_zero
 from oracle.error.registry import UnsupportedOperationError
+from oracle.error.settle import settle
 from oracle.formats import Format, format_of
 
 

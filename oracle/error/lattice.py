@@ -1,7 +1,7 @@
-"""Exactness: where all terms of a sum are multiples of one power of two and small enough, every order is exact.
+"""Exactness: where all terms of a sum are multiples of one power of two, and small enough, every order is exact.
 
-If every term is a multiple of g and S = Σ|terms| ≤ 2^p · g, then every partial sum in any order is a multiple of g of at most p bits:
-it is held exactly and nothing is ever rounded.
+If every term is a multiple of g and S = Σ|terms| ≤ 2^p · g, then every partial sum in any order is a multiple of g of
+at most p bits: it is held exactly and nothing is ever rounded.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def is_power_of_two(value: Any) -> NDArray[np.bool_]:
     """Where an element is ±2^k."""
     array = np.asarray(value, dtype=np.float64)
     bits = np.ascontiguousarray(array).view(np.int64).reshape(array.shape)
-    return ((bits & _MANTISSA) == 0) & (array != 0.0) & np.isfinite(array) & (np.abs(array) >= 2.0**-1022)
+    return np.asarray(((bits & _MANTISSA) == 0) & np.isfinite(array) & (np.abs(array) >= 2.0**-1022))
 
 
 def distinct_share(terms: Array, grain: Array, wanted: int = 128) -> Array:
     """Terms per distinct value along the last axis, from a sample: 1 = all differ, n = all equal.
 
-    Rounding errors of repeated terms repeat too, so the variance of their sum grows by this factor. `grain` (one per row, broadcast on
-    the left axes): values closer than this count as one.
+    Rounding errors of repeated terms repeat too, so the variance of their sum grows by this factor. `grain` (one per
+    row): values closer than this count as one.
     """
     length = terms.shape[-1]
     if length < 2 or terms.size == 0:

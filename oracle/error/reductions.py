@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, Errors, SumFacts, make, plus, plus_zero, root_sum, settle
+from oracle.error.array import ErrorBounded, SumFacts
+from oracle.error.elementwise import divide, square, subtract
+from oracle.error.fields import Array, Errors, plus, plus_zero, root_sum
 from oracle.error.lattice import distinct_share, is_power_of_two, lowest_bit
 from oracle.error.registry import UnsupportedOperationError, function_rule
+from oracle.error.settle import make, settle
 from oracle.error.sums import deviation, holds_exactly, rounding_of_sum
 from oracle.numerics import Numerics
 
@@ -92,9 +95,7 @@ def sum_(
         None if common is None else common.reshape(shape),
         pending,
     )
-    result.facts = SumFacts(
-        *(field.reshape(shape) for field in (facts.terms, facts.magnitude, facts.squares, facts.step, facts.own))
-    )
+    result.facts = facts.reshaped(shape)
     return result
 
 
@@ -172,7 +173,7 @@ def mean(
     keepdims = keepdims is True
     total = sum_(a, axis=axis, keepdims=keepdims)
     count = math.prod(a.shape[k] for k in _axes(a, axis))
-    result: ErrorBounded = np.divide(total, float(count)) if count else total
+    result = divide(a.numerics, total, float(count)) if count else total
     return _with_value(result, np.mean(a.value, axis=axis, keepdims=keepdims))
 
 
@@ -194,10 +195,10 @@ def var(
     """Variance in two passes: the mean of squared deviations from the mean."""
     _refuse("np.var", dtype=dtype, where=where)
     keepdims = keepdims is True
-    deviations = np.subtract(a, mean(a, axis=axis, keepdims=True))
-    total = sum_(np.square(deviations), axis=axis, keepdims=keepdims)
+    deviations = subtract(a.numerics, a, mean(a, axis=axis, keepdims=True))
+    total = sum_(square(a.numerics, deviations), axis=axis, keepdims=keepdims)
     count = math.prod(a.shape[k] for k in _axes(a, axis)) - ddof
-    result: ErrorBounded = np.divide(total, float(count))
+    result = divide(a.numerics, total, float(count))
     return _with_value(result, np.var(a.value, axis=axis, ddof=ddof, keepdims=keepdims))
 
 

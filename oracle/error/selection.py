@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import Array, ErrorBounded, Errors, lift, make, plus_zero, root_sum, settle, spread
+from oracle.error.array import ErrorBounded, lift, spread
 from oracle.error.comparison import ThreeValued
+from oracle.error.fields import Array, Errors, full, plus_zero, root_sum
 from oracle.error.registry import UndecidableError, UnsupportedOperationError, function_rule, ufunc_rule
+from oracle.error.settle import make, settle
 from oracle.numerics import Numerics
 
 
@@ -167,7 +169,9 @@ def where(condition: Any, x: Any = None, y: Any = None) -> ErrorBounded:
     return make(
         value,
         numerics,
-        *(None if e is None else np.array(np.broadcast_to(e, shape)) for e in (bound, sigma, common)),
+        full(bound, shape),
+        full(sigma, shape),
+        full(common, shape),
         pending,
     )
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import ErrorBounded, Errors, lift, make
+from oracle.error.array import ErrorBounded, lift
+from oracle.error.elementwise import subtract
+from oracle.error.fields import Errors
 from oracle.error.registry import FUNCTIONS, UnsupportedOperationError, function_rule
+from oracle.error.settle import make
 
 
 def _rearrangement(function: Callable[..., Any], shared: bool = False) -> None:
@@ -22,12 +25,16 @@ def _rearrangement(function: Callable[..., Any], shared: bool = False) -> None:
     FUNCTIONS[function] = rule
 
 
-for _function in (
+_MOVES: tuple[Callable[..., Any], ...] = (
     np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.flip, np.roll,
     np.tril, np.triu, np.copy, np.atleast_1d, np.atleast_2d, np.rot90, np.diagonal,
-):  # fmt: skip
+)  # fmt: skip
+_COPIES: tuple[Callable[..., Any], ...] = (np.broadcast_to, np.repeat, np.tile, np.take, np.take_along_axis)
+_JOINS: tuple[Callable[..., Any], ...] = (np.concatenate, np.stack, np.vstack, np.hstack)
+
+for _function in _MOVES:
     _rearrangement(_function)
-for _function in (np.broadcast_to, np.repeat, np.tile, np.take, np.take_along_axis):
+for _function in _COPIES:
     _rearrangement(_function, shared=True)
 
 
@@ -49,12 +56,12 @@ def _joined(function: Callable[..., Any]) -> None:
         pending: Any = lifted[0].pending
         if any(x.pending is not pending for x in lifted) or isinstance(pending, np.ndarray):
             pending = function([np.broadcast_to(x.pending, x.shape) for x in lifted], *args, **kwargs)
-        return make(value, numerics, *fields, pending)
+        return make(value, numerics, fields[0], fields[1], fields[2], pending)
 
     FUNCTIONS[function] = rule
 
 
-for _function in (np.concatenate, np.stack, np.vstack, np.hstack):
+for _function in _JOINS:
     _joined(_function)
 
 
@@ -83,7 +90,7 @@ def pad(array: ErrorBounded, pad_width: Any, mode: Any = "constant", **kwargs: A
         None if e is None else np.pad(e, pad_width, mode, **fill) for e in (array.bound, array.sigma, array.common)
     ]
     pending = np.pad(array.pending, pad_width, mode, **fill) if isinstance(array.pending, np.ndarray) else array.pending
-    return make(value, array.numerics, *fields, pending)
+    return make(value, array.numerics, fields[0], fields[1], fields[2], pending)
 
 
 @function_rule(np.diff)
@@ -92,7 +99,7 @@ def diff(a: ErrorBounded, n: int = 1, axis: int = -1) -> ErrorBounded:
     result = a
     for _ in range(n):
         lead = (slice(None),) * (axis % a.ndim)
-        result = np.subtract(result[(*lead, slice(1, None))], result[(*lead, slice(None, -1))])
+        result = subtract(a.numerics, result[(*lead, slice(1, None))], result[(*lead, slice(None, -1))])
     return result
 
 

@@ -1,0 +1,63 @@
+"""Arithmetic on error fields, where None stands for 0 everywhere, and the rounding to the compute format."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.formats import round_to
+from oracle.numerics import Numerics
+
+Array: TypeAlias = NDArray[np.float64]
+Errors: TypeAlias = "Array | None"
+Pending: TypeAlias = "bool | NDArray[np.bool_]"
+
+
+def round_exactly(value: Array, numerics: Numerics) -> Array:
+    """fl(value) in the compute format, as float64."""
+    if numerics.is_float64:
+        return value
+    quick = _QUICK.get(numerics.compute)
+    if quick is not None:
+        with np.errstate(all="ignore"):
+            return value.astype(quick).astype(np.float64)
+    return round_to(value, numerics.format)
+
+
+_QUICK: dict[str, type[np.floating[Any]]] = {"float32": np.float32, "float16": np.float16}
+
+
+def plus(a: Errors, b: Errors) -> Errors:
+    """a + b, None = 0."""
+    if a is None:
+        return b
+    return a if b is None else a + b
+
+
+def plus_zero(errors: Errors) -> Any:
+    """The errors, 0.0 for None."""
+    return 0.0 if errors is None else errors
+
+
+def root_sum(a: Errors, b: Errors) -> Errors:
+    """sqrt(a² + b²), None = 0."""
+    if a is None:
+        return b
+    return a if b is None else np.sqrt(a * a + b * b)
+
+
+def times(size: Array, errors: Errors) -> Errors:
+    """size · errors, where 0 · infinity is 0 if the error is 0 and infinity if the size is."""
+    if errors is None:
+        return None
+    product = size * errors
+    if product.size and np.isnan(product.min()):
+        product = np.where(np.isnan(product), np.where(errors == 0.0, 0.0, np.inf), product)
+    return product
+
+
+def full(errors: Errors, shape: tuple[int, ...]) -> Errors:
+    """Errors in the shape of a result."""
+    return errors if errors is None or errors.shape == shape else np.array(np.broadcast_to(errors, shape))

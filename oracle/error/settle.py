@@ -1,0 +1,89 @@
+"""Lazy rounding: results are made with their last rounding pending, and settled when they become operands."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from oracle.error.array import ErrorBounded
+from oracle.error.fields import Array, Errors, Pending, root_sum, round_exactly
+from oracle.numerics import Numerics
+
+
+def settle(x: ErrorBounded) -> ErrorBounded:
+    """The array after its pending rounding to the compute format."""
+    if x.pending is False:
+        return x
+    if x._settled is None:
+        x._settled = _settle(x)
+    return x._settled
+
+
+def _settle(x: ErrorBounded) -> ErrorBounded:
+    numerics = x.numerics
+    value, bound = x.value, x.bound
+    with np.errstate(all="ignore"):
+        size = np.abs(value)
+        if numerics.is_float64:
+            noise = numerics.unit_roundoff * (size if bound is None else size + bound)
+            new_bound = noise if bound is None else bound + noise
+        elif bound is None:
+            noise = np.abs(round_exactly(value, numerics) - value)
+            new_bound = noise
+        else:
+            # fl is monotone, so a rounded result lies between fl(value - reach) and fl(value + reach); what FMA does not
+            # round stays within the bound. An error far below float64's own resolution cannot move a representable value.
+            reach = np.where(bound > 0, bound + size * 2.0**-51, 0.0)
+            above = round_exactly(value + reach, numerics) - value
+            rounded = np.maximum(above, value - round_exactly(value - reach, numerics))
+            new_bound = np.where(bound <= size * 2.0**-60, rounded, np.maximum(rounded, bound))
+            noise = np.minimum(numerics.unit_roundoff * size + 0.5 * numerics.format.min_subnormal, new_bound)
+        if numerics.flush_to_zero:
+            least = numerics.format.min_normal
+            own = 0.0 if bound is None else bound
+            flushed = np.where(size - own < least, np.minimum(size, least + own), 0.0)
+            new_bound, noise = np.maximum(new_bound, flushed), np.maximum(noise, flushed)
+        ends = ~np.isfinite(value)
+        if ends.any():
+            new_bound = np.where(ends, 0.0 if bound is None else bound, new_bound)
+            noise = np.where(ends, 0.0, noise)
+        new_sigma = root_sum(x.sigma, noise * _ROOT_THIRD)
+    if isinstance(x.pending, np.ndarray) and not x.pending.all():
+        new_bound = np.where(x.pending, new_bound, 0.0 if bound is None else bound)
+        new_sigma = np.where(x.pending, cast(Array, new_sigma), 0.0 if x.sigma is None else x.sigma)
+    result = make(value, numerics, new_bound, new_sigma, x.common)
+    result.reach, result.dropped, result.is_pivot, result.facts = x.reach, x.dropped, x.is_pivot, x.facts
+    return result
+
+
+_ROOT_THIRD = 3.0**-0.5
+
+
+def make(
+    value: Any,
+    numerics: Numerics,
+    bound: Errors = None,
+    sigma: Errors = None,
+    common: Errors = None,
+    pending: Pending = False,
+) -> ErrorBounded:
+    """An array with clean fields: a NaN bound becomes infinity, fields that are 0 everywhere become None."""
+    value = np.asarray(value)
+    if bound is not None:
+        if bound.size and np.isnan(bound.min()):
+            bound = np.where(np.isnan(bound), np.inf, bound)
+        if not bound.any():
+            bound = sigma = common = None
+    return ErrorBounded(value, numerics, bound=bound, sigma=_finite(sigma), common=_finite(common), pending=pending)
+
+
+def _finite(errors: Errors) -> Errors:
+    if errors is None or not errors.size:
+        return None
+    top = errors.max()
+    if top == 0.0:
+        return None
+    if not np.isfinite(top):
+        return np.where(np.isnan(errors), np.inf, errors)
+    return errors
