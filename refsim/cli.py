@@ -29,7 +29,7 @@ from refsim.devices import device_named
 NOTHING_JUDGED = 3
 # bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
 DEFAULT_DTYPES = ("float16", "float32", "float64")
-DEFAULT_CASES = 32
+DEFAULT_CASES = 48
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -98,9 +98,10 @@ def check(
         records = _operators(operators)
         chosen = _dtypes(dtypes)
         judged = _backend(backend, records, device, output)
-        with _progress(judged, [record.name for record in records], chosen, count) as progress:
+        names = [record.name for record in records]
+        with _progress(judged, names, chosen, count) as progress:
             report = run_check(
-                judged, [record.name for record in records], chosen, seed=seed, count=count, progress=progress
+                judged, names, chosen, seed=seed, count=count, required=bool(operators), progress=progress
             )
         _finish(report, strict, form, output, debug)
 
@@ -141,7 +142,7 @@ def _operators(names: Sequence[str]) -> list[Operator]:
     if not names:
         import oracle.ops  # noqa: F401  registers every family
 
-        return list(OPERATORS.values())
+        return [OPERATORS[name] for name in sorted(OPERATORS)]
     return [find_operator(name) for name in dict.fromkeys(names)]
 
 

@@ -55,7 +55,6 @@ class Judge:
             high = np.where(exact, value, np.nextafter(value + bound, np.inf))
             self.low = round_to(low, expected.format)
             self.high = round_to(high, expected.format)
-            self.half_step = spacing(np.where(np.isfinite(value), value, 0.0), expected.format) / 2
         self.value, self.bound = value, bound
         self.unjudged = ~np.isfinite(bound) & ~np.isnan(value)
         self.vacuous = self.unjudged | ((bound > np.abs(value)) & (self.low < 0) & (self.high > 0))
@@ -76,12 +75,13 @@ class Judge:
             return problem
         returned = np.asarray(got).astype(np.float64)
         outside = self._outside(returned)
-        ratio = self._ratio(returned)
+        half_step = self._half_step(returned)
+        ratio = self._ratio(returned, half_step)
         total = self.value.size
         margin = float(ratio.max(initial=0.0))
         if outside.any():
             return self._failure(returned, outside, ratio, margin)
-        suspect = self._suspect(returned)
+        suspect = self._suspect(returned, half_step)
         if suspect:
             return Judgement(Verdict.SUSPECT, margin, "statistics", *suspect, total=total)
         if not self.has_power:
@@ -113,20 +113,28 @@ class Judge:
         inside |= np.isnan(self.value) & np.isnan(returned)
         return ~(inside | self.unjudged)
 
-    def _ratio(self, returned: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _half_step(self, returned: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What the last rounding may add: half of the output's spacing at the larger of value and answer."""
+        size = np.fmax(np.abs(self.value), np.abs(returned))
+        return spacing(np.where(np.isfinite(size), size, 0.0), self.expected.format) / 2
+
+    def _ratio(self, returned: np.ndarray[Any, Any], half_step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Error over allowance of each judged element; infinite for a NaN or an infinity out of place."""
         with np.errstate(all="ignore"):
             error = np.abs(returned - self.value)
-            ratio = np.where(error == 0, 0.0, error / (self.bound + self.half_step))
+            ratio = np.where(error == 0, 0.0, error / (self.bound + half_step))
         outside = self._outside(returned)
         ratio = np.where(np.isfinite(ratio), ratio, np.where(outside, np.inf, 0.0))
+        ratio = np.where(outside, ratio, np.minimum(ratio, 1.0))  # the interval is widened by a float64 step
         return np.where(self.unjudged, 0.0, ratio)
 
-    def _suspect(self, returned: np.ndarray[Any, Any]) -> tuple[str, Element] | None:
+    def _suspect(
+        self, returned: np.ndarray[Any, Any], half_step: np.ndarray[Any, Any]
+    ) -> tuple[str, Element] | None:
         """The statistical tier: message and worst element, or None."""
         sigma = np.asarray(self.expected.sigma, np.float64)
         with np.errstate(all="ignore"):
-            excess = np.maximum(np.abs(returned - self.value) - self.half_step, 0.0)
+            excess = np.maximum(np.abs(returned - self.value) - half_step, 0.0)
             used = np.isfinite(excess) & np.isfinite(sigma) & (sigma > 0) & ~self.unjudged
             z = np.where(used, excess / np.where(used, sigma, 1.0), 0.0)
         count = int(used.sum())

@@ -54,7 +54,8 @@ def check(
     dtypes: Sequence[str],
     *,
     seed: int = 0,
-    count: int = 32,
+    count: int = 48,
+    required: bool = False,
     cases: Mapping[tuple[str, str], Sequence[Case]] | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -66,6 +67,8 @@ def check(
         Who runs.
     operators, dtypes : sequence of str
         What to judge; combinations that the backend does not serve are left out.
+    required : bool
+        An operator that the backend does not serve at all becomes an UNSUPPORTED row instead.
     seed, count : int
         Seed of the run, and how many cases each operator and dtype gets.
     cases : mapping, optional
@@ -81,6 +84,8 @@ def check(
     capabilities = backend.capabilities()
     results = []
     for operator in operators:
+        if required and not any(row.operator == operator and row.dtype in dtypes for row in capabilities):
+            results.append(_not_served(backend, operator, dtypes))
         for dtype in dtypes:
             rows = [row for row in capabilities if (row.operator, row.dtype) == (operator, dtype)]
             if not rows:
@@ -94,6 +99,11 @@ def check(
                     prepared.extend(prepare(drawn, numerics))
                 results.append(check_row(backend, row, numerics, prepared, progress))
     return Report(backend.name, backend.device, seed, tuple(results))
+
+
+def _not_served(backend: Backend, operator: str, dtypes: Sequence[str]) -> Result:
+    reason = f"backend {backend.name} serves no {operator} in {', '.join(dtypes)}"
+    return Result(operator, "–", "any", "–", 0, 0, 0, None, Verdict.UNSUPPORTED, reason)
 
 
 def prepare(cases: Sequence[Case], numerics: Numerics) -> Iterator[Prepared]:
