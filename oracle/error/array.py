@@ -1,6 +1,6 @@
 """`ErrorBounded`: an array that carries its value, a guaranteed error bound and a standard deviation.
 
-The value is the plain float64 run, bit for bit: every operation calls the same NumPy function on the values and then the
+The value is the plain float64 run, bit for bit: every operation calls the same NumPy function on the values, then the
 rule for its error, found in the tables of `oracle.error.registry`. What has no rule raises `UnsupportedOperationError`.
 """
 

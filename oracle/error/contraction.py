@@ -12,7 +12,7 @@ from oracle.error.fields import Array, Errors, plus, root_sum
 from oracle.error.lattice import distinct_share, lowest_bit
 from oracle.error.registry import UnsupportedOperationError, function_rule, ufunc_rule
 from oracle.error.settle import make, settle
-from oracle.error.sums import deviation, holds_exactly, rounding_of_sum
+from oracle.error.sums import deviation, holds_exactly, no_terms, rounding_of_sum
 from oracle.numerics import Numerics
 
 _TILES = 16
@@ -45,7 +45,9 @@ def _contract(
 ) -> ErrorBounded:
     length = left.shape[-1]
     if full.size == 0 or length == 0:
-        return make(value, numerics)
+        empty = make(value, numerics)
+        empty.facts = no_terms(shape, products=True)
+        return empty
     a, b = left.value, right.value
     least = numerics.format.min_subnormal
     a_size, b_size = np.abs(a), np.abs(b)

@@ -14,7 +14,7 @@ from oracle.error.fields import Array, Errors, plus, plus_zero, root_sum
 from oracle.error.lattice import distinct_share, is_power_of_two, lowest_bit
 from oracle.error.registry import UnsupportedOperationError, function_rule
 from oracle.error.settle import make, settle
-from oracle.error.sums import deviation, holds_exactly, rounding_of_sum
+from oracle.error.sums import deviation, holds_exactly, no_terms, rounding_of_sum
 from oracle.numerics import Numerics
 
 
@@ -66,7 +66,11 @@ def sum_(
     axes = _axes(x, axis)
     length = math.prod(x.shape[k] for k in axes)
     if x.size == 0 or not axes:
-        return make(value, numerics, *((x.bound, x.sigma, x.common) if x.size else (None, None, None)), x.pending)
+        if x.size:
+            return make(value, numerics, x.bound, x.sigma, x.common)
+        result = make(value, numerics)
+        result.facts = no_terms(value.shape)
+        return result
     facts, rows, total = _facts(x, axes)
     fresh = rounding_of_sum(numerics, facts)
     with np.errstate(all="ignore"):

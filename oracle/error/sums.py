@@ -71,6 +71,12 @@ def _underflow(numerics: Numerics, facts: SumFacts) -> Any:
     )
 
 
+def no_terms(shape: tuple[int, ...], products: bool = False) -> SumFacts:
+    """The facts of a sum of nothing."""
+    zero = np.zeros(shape)
+    return SumFacts(zero, zero, zero, np.ones(shape), zero, products=products)
+
+
 def lifted_sum_facts(x: Any, numerics: Numerics) -> tuple[ErrorBounded, SumFacts]:
     """A direct result of a sum or matrix product, and what is known of it."""
     array = lift(x, numerics)
