@@ -88,7 +88,7 @@ class SyncLog:
 
     def _last_fence(self, batch: int, column: int, thread: int, before: int) -> int:
         for serial, where, lanes in reversed(self._fences):
-            if serial < before and where == batch and _contains(lanes, thread, column):
+            if serial < before and where == batch and lanes.contains(thread, column):
                 return serial
         return 0
 
@@ -129,11 +129,3 @@ class SyncLog:
                     mine.everyone = max(mine.everyone, passed.everyone)
                     for other, time in passed.threads.items():
                         mine.threads[other] = max(mine.threads.get(other, 0), time)
-
-
-def _contains(lanes: LaneSet, thread: int, column: int) -> bool:
-    if lanes.flat is not None:
-        lane = thread * lanes.batch.columns + column
-        at = int(np.searchsorted(lanes.flat, lane))
-        return at < len(lanes.flat) and int(lanes.flat[at]) == lane
-    return (lanes.rows is None or thread in lanes.rows) and (lanes.cols is None or column in lanes.cols)

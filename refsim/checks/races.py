@@ -34,6 +34,8 @@ class Conflict:
     def _spread(self, value: Any) -> Any:
         """One entry for each lane considered; the first block stands for all while a shadow is narrow."""
         array = np.asarray(value)
+        if array.ndim == 1 and len(self.shape) == 2:
+            return array
         if array.ndim == 2 and len(self.shape) == 2 and self.shape[1] == 1 and array.shape[1] > 1:
             array = array[:, :1]
         return np.broadcast_to(array, self.shape).reshape(-1)
@@ -107,16 +109,13 @@ class Conflict:
         keep = open_pairs[inverse]
         my_threads = self._spread(self.lanes.t)[chosen]
         my_columns = self._spread(self.lanes.b)[chosen]
-        if keep.any() and self.batch.warp_times is not None:
-            times = self.batch.warp_times
+        if keep.any() and self.batch.warp_barriers:
             size = self.run.device.warp_size
-            here = batches == self.batch.number
-            mates = here & (threads // size == my_threads // size) & (columns == my_columns)
-            safe_columns = np.where(here, columns, 0)
-            safe_threads = np.where(mates, threads, 0)
-            first, last = (serials, self.serial) if earlier else (self.serial, serials)
-            synced = np.minimum(times[my_threads, my_columns], times[safe_threads, safe_columns])
-            keep &= ~(mates & (first < synced) & (synced <= last))
+            mates = (batches == self.batch.number) & (columns == my_columns) & (threads // size == my_threads // size)
+            for position in np.flatnonzero(keep & mates):
+                first, last = sorted((int(serials[position]), self.serial))
+                pair = (int(threads[position]), int(my_threads[position]))
+                keep[position] = not self.batch.met_in_warp_barrier(pair, int(my_columns[position]), first, last)
         seen: set[int] = set()
         for position in np.flatnonzero(keep):
             site = int(other_sites[inverse[position]])

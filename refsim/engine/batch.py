@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Batch:
         self.first_serial = len(run.operations)
         self.bar: Any = self.first_serial
         self.bar_low = self.first_serial
-        self.warp_times: Any = None
+        self.warp_barriers: list[tuple[int, LaneSet]] = []
         self.everything = LaneSet(self, None, None)
         self.exits: list[LaneSet] = []
         self.exited = 0
@@ -246,9 +247,17 @@ class Batch:
     def warp_barrier(self, lanes: LaneSet, site: int, mask: Any) -> None:
         """``syncwarp``: orders the accesses of the threads of a warp."""
         warp.check_mask(self, lanes, mask, site)
-        if self.warp_times is None:
-            self.warp_times = np.zeros((self.threads, self.columns), np.int64)
-        lanes.put(self.warp_times, self.run.operation(site) + 1)
+        self.warp_barriers.append((self.run.operation(site), lanes))
+
+    def met_in_warp_barrier(self, threads: tuple[int, int], column: int, first: int, last: int) -> bool:
+        """True if two threads of a warp both took part in a warp barrier between two accesses."""
+        start = bisect.bisect_right(self.warp_barriers, first, key=lambda event: event[0])
+        for serial, lanes in self.warp_barriers[start:]:
+            if serial > last:
+                return False
+            if all(lanes.contains(thread, column) for thread in threads):
+                return True
+        return False
 
     def warp(self, lanes: LaneSet, site: int, op: str, args: tuple[Any, ...], dtype: str) -> Any:
         """A warp-wide operation."""

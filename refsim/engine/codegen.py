@@ -408,8 +408,7 @@ class CodeGenerator:
         self.depth += 1
         if saved:
             self.emit(f"{self.tuple_of(saved)} = {kept}")
-        also = [n for n in merged if n not in cut_other and n in needs.assigned]
-        self._cut(no, sorted(set(cut_other) | set(also)))
+        self._cut(no, cut_other)
         self.depth -= 1
         self.depth -= 1
         self.suite(s.otherwise)

@@ -94,6 +94,14 @@ class LaneSet:
         """True for a grid set that spans every block of the batch."""
         return self.flat is None and self.cols is None
 
+    def contains(self, thread: int, column: int) -> bool:
+        """True if a thread of a block column is in the set."""
+        if self.flat is not None:
+            return _in_sorted(self.flat, thread * self.batch.columns + column)
+        return (self.rows is None or _in_sorted(self.rows, thread)) and (
+            self.cols is None or _in_sorted(self.cols, column)
+        )
+
     def full(self, value: Any, dtype: Any) -> Array:
         """The value written out for every lane."""
         out = np.empty(self.shape, dtype)
@@ -208,6 +216,11 @@ class LaneSet:
         return dense
 
 
+def _in_sorted(values: Ints, value: int) -> bool:
+    at = int(np.searchsorted(values, value))
+    return at < len(values) and int(values[at]) == value
+
+
 Exit = tuple[LaneSet, tuple[Any, ...]]
 
 
@@ -261,6 +274,11 @@ def _rejoin_views(a: Any, b: Any, join: Any) -> Any:
         return b if a is None else a
     a.require_same_memory(b)
     return a.with_parts(tuple(join(x, y) for x, y in zip(a.parts(), b.parts(), strict=True)))
+
+
+def _in_sorted(values: Ints, value: int) -> bool:
+    at = int(np.searchsorted(values, value))
+    return at < len(values) and int(values[at]) == value
 
 
 Exit = tuple[LaneSet, tuple[Any, ...]]

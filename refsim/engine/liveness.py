@@ -82,7 +82,7 @@ class Liveness:
             then = self._walk(statement.then, out)
             otherwise = self._walk(statement.otherwise, out)
             self.needs[id(statement)] = Needs(after, lossy, then, otherwise, assigned=assigned)
-            return then | otherwise | after if not lossy else then | otherwise
+            return then | otherwise | _reads(statement.condition) | (NONE if lossy else after)
         if isinstance(statement, Block):
             self.at_exit[statement.label] = after
             self.needs[id(statement)] = Needs(after, bool(leaves([statement])), assigned=assigned_in([statement]))
