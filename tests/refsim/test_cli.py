@@ -1,0 +1,289 @@
+"""The command line: what it prints, what it writes, and how it leaves, on good input and on bad."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from refsim.cli import main
+
+MINE = '''
+import numpy as np
+from numba import cuda, float64
+
+
+def right(x, weight, eps=1e-6):
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    y = x.astype(wide)
+    rms = np.sqrt(np.mean(y * y, axis=-1, keepdims=True) + wide(eps))
+    return (y / rms * weight.astype(wide)).astype(x.dtype)
+
+def outside_root(x, weight, eps=1e-6):
+    y = x.astype(np.float64)
+    return (y / (np.sqrt(np.mean(y * y, axis=-1, keepdims=True)) + eps) * weight).astype(x.dtype)
+
+def raising(x, weight):
+    raise RuntimeError("no\\nluck")
+
+def other_shape(x, weight):
+    return x.T.copy()
+
+def other_dtype(x, weight):
+    return x.astype(np.float64 if x.dtype == np.float32 else np.float32)
+
+def nothing(x, weight):
+    pass
+
+def nans(x, weight):
+    return np.full_like(x, np.nan)
+
+def writes_input(x, weight, eps=1e-6):
+    out = right(x, weight, eps)
+    x[...] = 0
+    return out
+
+def never(x, weight, eps=1e-6):
+    return x
+
+@cuda.jit
+def rmsnorm_kernel(x, weight, eps, out):
+    row = cuda.grid(1)
+    if row < x.shape[0]:
+        total = 0.0
+        for col in range(x.shape[1]):
+            total += float64(x[row, col]) * float64(x[row, col])
+        rms = (total / x.shape[1] + eps) ** 0.5
+        for col in range(x.shape[1]):
+            out[row, col] = float64(x[row, col]) / rms * float64(weight[col])
+
+def launches(launcher, x, weight, eps=1e-6):
+    out = launcher.empty(x.shape, x.dtype)
+    if x.size:
+        grid = (x.shape[0] + 31) // 32
+        launcher.launch(rmsnorm_kernel, grid, 32, launcher.array(x), launcher.array(weight), eps, out)
+    return out
+
+@cuda.jit
+def careless_kernel(x, out):
+    row = cuda.grid(1)
+    for col in range(x.shape[1]):
+        out[row, col] = x[row, col]
+
+def launches_carelessly(launcher, x, weight, eps=1e-6):
+    out = launcher.empty(x.shape, x.dtype)
+    if x.size:
+        launcher.launch(careless_kernel, (x.shape[0] + 31) // 32, 32, launcher.array(x), out)
+    return out
+'''
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def check(mine, name, *arguments):
+    return run("check", "rmsnorm", "--backend", f"{mine}:{name}", "--cases", "20", *arguments)
+
+
+def test_a_right_function_conforms(mine):
+    result = check(mine, "right")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("PASS") == 3
+    assert "Traceback" not in result.output
+
+
+def test_a_right_kernel_conforms(mine):
+    result = check(mine, "launches")
+    assert result.exit_code == 0, result.output
+    assert "backend launches on sim:sm_90" in result.output
+    assert result.output.count("PASS") == 3
+
+
+def test_a_kernel_out_of_bounds_is_a_finding(mine):
+    result = check(mine, "launches_carelessly", "--dtype", "float32")
+    assert result.exit_code == 1
+    assert "simulator finding: out_of_bounds" in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "words"),
+    [
+        ("outside_root", "FAIL", "is accepted"),
+        ("raising", "ERROR", "exception: raised RuntimeError: no luck"),
+        ("other_shape", "FAIL", "shape: out: shape (129, 7) in place of (7, 129)"),
+        ("other_dtype", "FAIL", "dtype: out: dtype float64 in place of float32"),
+        ("nothing", "FAIL", "outputs: out: returned None in place of a NumPy array"),
+        ("nans", "FAIL", "nan: out[0, 0] = nan"),
+        ("writes_input", "FAIL", "mutated input: the input x was modified"),
+        ("never", "FAIL", "is accepted"),
+    ],
+)
+def test_what_does_not_conform_says_why(mine, name, verdict, words):
+    result = check(mine, name, "--dtype", "float32")
+    assert result.exit_code == 1
+    assert verdict in result.output
+    assert words in result.output
+    assert "Traceback" not in result.output
+
+
+def test_debug_shows_the_traceback(mine):
+    result = check(mine, "raising", "--dtype", "float32", "--debug")
+    assert result.exit_code == 1
+    assert "Traceback (most recent call last)" in result.output
+    assert "in raising" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check", "rmsnrom"], "unknown operator 'rmsnrom'; did you mean 'rmsnorm'?"),
+        (["check", "--dtype", "float23"], "unknown dtype 'float23'; did you mean 'float32'?"),
+        (["check", "--dtype", "int8"], "unknown dtype 'int8'; known dtypes: float16"),
+        (["check", "--device", "sim:sm_9"], "unknown device 'sim:sm_9'; simulated devices are sim:sm_90"),
+        (["check", "--device", "cuda:0"], "device 'cuda:0' is not a simulated one"),
+        (["check", "--backend", "tourch"], "unknown backend 'tourch'"),
+        (["check", "sum", "--backend", "missing.py:f"], "no such file: missing.py"),
+        (["check", "--cases", "0"], "0 is not in the range x>=1"),
+        (["check", "--seed", "-1"], "-1 is not in the range x>=0"),
+        (["check", "--format", "yaml"], "'yaml' is not one of 'text', 'json'"),
+        (["check", "--backend", "{mine}:right"], "name the one operator"),
+        (["check", "rmsnorm", "--backend", "{mine}:rigth"], "did you mean 'right'?"),
+        (["check", "rmsnorm", "--backend", "{mine}:rmsnorm_kernel"], "is a bare kernel"),
+        (["check", "matmul", "--backend", "{mine}:raising", "--dtype", "float32", "-o", "{folder}"], "is a folder"),
+        (["check", "-o", "{folder}/no/report.json"], "no such folder"),
+        (["ops", "summ"], "did you mean 'sum'?"),
+        (["replay", "{folder}/none.json"], "cannot be read: No such file"),
+        (["replay", "{mine}"], "is not JSON"),
+        (["replay", '{{"operator": "sum"}}'], "the case has no field 'dtype'"),
+        (["replay", '{{"operator": "zum", "dtype": "float32", "dims": {{}}}}'], "did you mean 'sum'?"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+    ],
+)
+def test_wrong_usage_is_one_message_and_exit_code_2(mine, arguments, words):
+    result = run(*(argument.format(mine=mine, folder=mine.parent) for argument in arguments))
+    assert result.exit_code == 2, result.output
+    assert words in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_debug_of_wrong_usage_shows_the_traceback():
+    result = run("check", "rmsnrom", "--debug")
+    assert result.exit_code == 2
+    assert "Traceback" in result.output
+
+
+def test_nothing_to_judge_is_exit_code_3(mine):
+    launched_bfloat16 = check(mine, "launches", "--dtype", "bfloat16")
+    assert launched_bfloat16.exit_code == 3
+    assert "serves no rmsnorm in bfloat16" in launched_bfloat16.output
+
+
+def test_json_to_a_file(mine, tmp_path):
+    target = tmp_path / "report.json"
+    target.write_text("old")
+    result = check(mine, "outside_root", "--dtype", "float64", "--seed", 7, "--format", "json", "-o", target)
+    assert (result.exit_code, result.output) == (1, "")
+    data = json.loads(target.read_text())
+    assert (data["schema"], data["seed"]) == ("refsim-check/1", 7)
+    assert data["results"][0]["verdict"] == "FAIL"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".json") == ["report.json"]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_replay_of_a_report_and_of_one_case(mine, tmp_path):
+    target = tmp_path / "report.json"
+    check(mine, "outside_root", "--dtype", "float32", "--format", "json", "-o", target)
+    failures = json.loads(target.read_text())["results"][0]["failures"]
+    again = run("replay", target, "--backend", f"{mine}:outside_root", "--format", "json")
+    assert again.exit_code == 1
+    assert json.loads(again.stdout)["results"][0]["failures"] == failures
+    single = run("replay", json.dumps(failures[0]["case"]), "--backend", f"{mine}:outside_root")
+    assert single.exit_code == 1
+    assert "1 of 1 cases" in single.output
+    fixed = run("replay", target, "--backend", f"{mine}:right")
+    assert fixed.exit_code == 0, fixed.output
+
+
+def test_replay_of_a_report_without_failures(mine, tmp_path):
+    target = tmp_path / "report.json"
+    check(mine, "right", "--format", "json", "-o", target)
+    result = run("replay", target, "--backend", f"{mine}:right")
+    assert result.exit_code == 2
+    assert "holds no failing case" in result.output
+
+
+def test_ops_lists_and_describes():
+    listed = run("ops")
+    assert listed.exit_code == 0
+    assert [line.split()[0] for line in listed.output.splitlines()] == [
+        "attention", "matmul", "rmsnorm", "rope", "softmax", "sum",
+    ]  # fmt: skip
+    one = run("ops", "matmul")
+    assert one.exit_code == 0
+    for words in ("a: float (m, k)", "bias: float (n), optional", "transpose_a: bool; default False", "Rounding"):
+        assert words in one.output
+
+
+def test_same_seed_same_report_other_seed_other_cases(mine):
+    def report(seed):
+        return json.loads(check(mine, "outside_root", "--format", "json", "--seed", seed).stdout)
+
+    assert report(3) == report(3)
+    assert report(3)["results"] != report(4)["results"]
+
+
+def command(*arguments):
+    """The command as a user's shell runs it."""
+    words = [sys.executable, "-c", "from refsim.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["rmsnorm", "--backend", "{mine}:right"], 0),
+        (["rmsnorm", "--backend", "{mine}:nans"], 1),
+        (["rmsnorm", "--backend", "{mine}:absent"], 2),
+        (["rmsnorm", "--backend", "{mine}:launches", "--dtype", "bfloat16"], 3),
+    ],
+)
+def test_exit_codes_of_the_process(mine, arguments, code):
+    done = command("check", "--cases", "12", *(argument.format(mine=mine) for argument in arguments))
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert bool(done.stdout) == (code != 2)
+    assert bool(done.stderr) == (code == 2)
+
+
+def test_standard_output_of_the_process_is_json_alone(mine, tmp_path):
+    chatty = tmp_path / "chatty.py"
+    chatty.write_text("import numpy as np\ndef f(x, axis=None):\n    print('hello')\n    return np.float32(0)\n")
+    done = command("check", "sum", "--backend", f"{chatty}:f", "--dtype", "float32", "--format", "json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["results"][0]["verdict"] == "FAIL"
+    assert "hello" in done.stderr
+
+
+def test_importing_the_command_line_leaves_the_heavy_packages_alone():
+    code = "import sys, refsim.cli; print([name for name in ('numba', 'cupy', 'torch') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_read_only_arrays_and_scalars_are_answers_too(mine):
+    mine.write_text(
+        "import numpy as np\ndef f(x, axis=None):\n"
+        "    out = np.asarray(np.sum(x.astype(np.float64), axis=axis)).astype(x.dtype)\n"
+        "    out.setflags(write=False)\n    return out[()]\n"
+    )
+    result = run("check", "sum", "--backend", f"{mine}:f", "--dtype", "float32")
+    assert result.exit_code == 0, result.output
