@@ -21,7 +21,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from refsim.engine.intrinsics import elementary, halves, integers
+from refsim.engine.intrinsics import elementary, float_division, halves, integers
 from refsim.engine.intrinsics.conversion import CARRIER, FLOATS, INTEGERS, Lane, convert, converter, wrap, wrapper
 from refsim.engine.intrinsics.fused import fma_float32, fma_float64
 
@@ -121,7 +121,7 @@ def _add(name: str, operand: str, function: Callable[..., Lane], ulps: float = 0
 
 
 # measured against 64-bit mantissas on 4e6 arguments and rounded up, since NumPy's loops differ between processors;
-# lgamma does not hold near its zeros, where only the absolute error is small
+# lgamma's does not hold near its zeros, where only the absolute error is small
 _FLOAT64_ULPS = {"sqrt": 0.5, "erf": 3.0, "erfc": 4.0, "gamma": 10.0, "lgamma": 10.0}
 _FLOAT32_ULPS = {"sqrt": 0.5}
 
@@ -163,7 +163,9 @@ def _float_functions() -> None:
             _add(name, kind, function, 0.5 if name == "/" else 0.0)
         _add("**", kind, elementary.power(kind), 2.0)
         _add("remainder", kind, partial(_as_type, kind, elementary.ieee_remainder))
-        _add("divmod", kind, partial(_both, np.floor_divide, np.remainder))
+        _add("//", kind, float_division.floor_divide(kind))
+        _add("%", kind, float_division.modulo(kind))
+        _add("divmod", kind, float_division.divmod_floats(kind))
         _add("degrees", kind, elementary.scaled(180.0 / math.pi, kind), 1.5)
         _add("radians", kind, elementary.scaled(math.pi / 180.0, kind), 1.5)
         _add("frexp", kind, elementary.frexp)

@@ -69,8 +69,9 @@ def convert(value: Lane, source: str, target: str) -> Lane:
 
     Integers wrap. An integer or a wider float is rounded once, to nearest even. A float is truncated to an integer and
     saturates at the ends of the integer's range; a NaN gives 0, or the integer with only the top bit set where the
-    float or the integer has 64 bits (PTX ISA, ``cvt``). There is no 8-bit conversion: a float becomes a 16-bit integer
-    whose low half is taken. Everything but zero is True, NaN too.
+    float or the integer has 64 bits (PTX ISA, ``cvt``). There is no 8-bit conversion of float32 and float64: they
+    become a 16-bit integer whose low half is taken. A float16 is rounded to nearest even, not truncated, and saturates
+    at 8 bits too: so numba-cuda converts it. Everything but zero is True, NaN too. Compared with an H200.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def converter(source: str, target: str) -> Callable[[Lane], Lane]:
         if LOWEST[target] <= LOWEST[source] and HIGHEST[source] <= HIGHEST[target]:
             return partial(_widened, CARRIER[target])
         return wrapper(target)
-    if target in ("int8", "uint8"):
+    if target in ("int8", "uint8") and source != "float16":
         return partial(_float_to_byte, source, target)
     if target in WIDTH:
         return partial(_float_to_integer, source, target)
@@ -145,13 +146,15 @@ def _float_to_integer(source: str, target: str, value: Lane) -> Lane:
         nan = wrap(1 << (WIDTH[target] - 1), target)
     lowest, highest = LOWEST[target], HIGHEST[target]
     if not isinstance(value, np.ndarray):
-        number = float(value)
+        number = float(np.rint(value) if source == "float16" else value)
         if math.isnan(number):
             return nan
         if math.isinf(number):
             return highest if number > 0 else lowest
         return min(max(math.trunc(number), lowest), highest)
     wide = value.astype(np.float64, copy=False)
+    if source == "float16":
+        wide = np.rint(wide)
     if wide.size == 0:
         return wide.astype(CARRIER[target])
     if lowest < np.min(wide) and np.max(wide) < highest:  # a NaN makes both comparisons false

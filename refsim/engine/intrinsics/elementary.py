@@ -69,7 +69,7 @@ SAME_TYPE: dict[str, Function] = {
     "nextafter": np.nextafter, "trunc": np.trunc, "rint": np.rint, "isnan": np.isnan, "isinf": np.isinf,
     "isfinite": np.isfinite, "abs": np.abs, "sign": np.sign, "maximum": np.maximum, "minimum": np.minimum,
     "square": np.square, "negative": np.negative, "reciprocal": np.reciprocal,
-    "/": np.divide, "//": np.floor_divide, "%": np.remainder,
+    "/": np.divide,
 }  # fmt: skip
 """Exact or correctly rounded in the type of the operand."""
 

@@ -158,10 +158,17 @@ def test_true_division_of_integers_is_one_division_in_float64(name: str) -> None
 
 
 def python_divmod(x: Any, y: Any) -> tuple[Any, Any]:
-    """numba's division of floats, statement by statement, in the type of its operands."""
+    """numba's division of floats, statement by statement, with the remainder of the GPU."""
+    quotient = x / y
+    if np.isfinite(quotient) and np.isfinite(y):
+        mod = exact_fma(-float(np.trunc(quotient)), float(y), float(x), x.dtype.name)
+    elif np.isinf(quotient) and np.isfinite(x) and y != 0:
+        mod = np.copysign(x.dtype.type(math.inf), -x)  # the quotient overflowed
+    else:
+        mod = x.dtype.type(math.nan)
     if y == 0:
-        return x / y, np.fmod(x, y)
-    one, mod = x.dtype.type(1), np.fmod(x, y)
+        return quotient, mod
+    one = x.dtype.type(1)
     div = (x - mod) / y
     if mod != 0:
         if (y < 0) != (mod < 0):
@@ -185,8 +192,20 @@ def test_floor_division_and_modulo_of_floats(name: str) -> None:
         assert same(q, want_q), (x, y)
         assert same(r, want_r), (x, y)
     assert quotient.dtype == remainder.dtype == a.dtype
+    i = np.flatnonzero(np.isfinite(quotient) & np.isfinite(remainder))[50]
+    assert implementation("divmod", name)(a[i], b[i]) == (quotient[i], remainder[i])
     assert np.array_equal(implementation("//", name)(a, b), quotient, equal_nan=True)
     assert np.array_equal(implementation("%", name)(a, b), remainder, equal_nan=True)
+
+
+def test_a_remainder_of_a_huge_quotient_is_the_gpus() -> None:
+    """Results of an H200: ``frem`` of this target is not exact."""
+    modulo = implementation("%", "float64")
+    x = np.float64(1e30)
+    assert modulo(x, np.float64(1.5)) == 70368744177664.0
+    assert modulo(x, np.float64(2.5)) == -70368744177661.5
+    assert implementation("%", "float32")(np.float32(1e30), np.float32(-0.3)) == np.float32(-3.973643e22)
+    assert np.isnan(modulo(np.float64(1), np.float64(math.inf)))
 
 
 def same(a: Any, b: Any) -> bool:

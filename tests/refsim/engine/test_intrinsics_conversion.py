@@ -96,7 +96,7 @@ def test_wrap_keeps_the_low_bits(name: str) -> None:
 
 @pytest.mark.parametrize("source", FLOATS)
 @pytest.mark.parametrize("target", ["int16", "int32", "int64", "uint16", "uint32", "uint64"])
-def test_a_float_is_truncated_and_saturates(source: str, target: str) -> None:
+def test_a_float_is_truncated_and_saturates_and_a_half_is_rounded(source: str, target: str) -> None:
     info = np.iinfo(target)
     for value in samples(source):
         got = convert(value, source, target)
@@ -106,7 +106,8 @@ def test_a_float_is_truncated_and_saturates(source: str, target: str) -> None:
         elif math.isinf(value):
             assert got == (info.max if value > 0 else info.min)
         else:
-            assert got == min(max(math.trunc(float(value)), int(info.min)), int(info.max)), value
+            whole = round(float(value)) if source == "float16" else math.trunc(float(value))
+            assert got == min(max(whole, int(info.min)), int(info.max)), value
 
 
 def test_a_float_becomes_an_8_bit_integer_through_16_bits() -> None:
@@ -114,6 +115,12 @@ def test_a_float_becomes_an_8_bit_integer_through_16_bits() -> None:
     assert convert(np.float32(-1), "float32", "uint8") == 0
     assert convert(np.float64(1e9), "float64", "int8") == -1
     assert convert(np.array([-129.0, 128.0]), "float64", "int8").tolist() == [127, -128]
+
+
+def test_a_half_saturates_at_8_bits() -> None:
+    halves = np.array([300.75, -129, 1.5, 2.5, math.nan, math.inf], np.float16)
+    assert convert(halves, "float16", "int8").tolist() == [127, -128, 2, 2, 0, 127]
+    assert convert(halves, "float16", "uint8").tolist() == [255, 0, 2, 2, 0, 255]
 
 
 def nearest(value: int, precision: int) -> float:
