@@ -42,8 +42,8 @@ class Numerics:
     accumulate
         Name of the format sums and matrix products accumulate in; None = `compute`. Not narrower than `compute`.
     tree_height
-        Additions on the longest path of any sum, as a function of nothing: a promised upper limit (a tree reduction over
-        at most 2**tree_height terms). None = any order, up to n - 1.
+        Promised upper limit of the additions on the longest path of any sum (a tree over at most 2**tree_height
+        terms). None = any order, up to n - 1.
     fma
         ``a * b + c`` may be one rounding.
     flush_to_zero
@@ -51,7 +51,9 @@ class Numerics:
     correct_division, correct_sqrt
         Promised to be correctly rounded. Without it a quotient may be a product with a reciprocal, and
         no quotient or root counts as exact.
-    division_ulps, sqrt_ulps, rsqrt_ulps, exp_ulps, exp2_ulps, log_ulps, log2_ulps, sin_ulps, cos_ulps, tanh_ulps, erf_ulps
+    division_ulps, sqrt_ulps, rsqrt_ulps, exp_ulps, exp2_ulps, log_ulps, log2_ulps, sin_ulps, cos_ulps
+        Error of each function, in ulps.
+    tanh_ulps, erf_ulps
         Error of each function, in ulps.
     exp_argument_ulps
         Extra ulps of exp per unit of \\|x\\| (``__expf``: 2 + floor(1.173·\\|x\\|)).
@@ -151,7 +153,7 @@ class Numerics:
 
     @property
     def is_float64(self) -> bool:
-        """True when the kernel computes as precisely as the oracle: then the oracle may be off as much as the kernel."""
+        """True when the kernel computes as precisely as the oracle, which then may be off as much as it is."""
         return self.format.precision >= 53
 
     @cached_property
@@ -224,7 +226,8 @@ class Numerics:
             lines.append(f"softmax weights may be rounded to {self.probability_format}")
         if self.splits > 1:
             lines.append(
-                f"contractions split in up to {self.splits} parts stored in {self.split_format or self.accumulator.name}"
+                f"contractions split in up to {self.splits} parts stored in "
+                f"{self.split_format or self.accumulator.name}"
             )
         return lines
 

@@ -39,8 +39,9 @@ How to write the operators of this package
     out = hull(out, np.min(v, axis=-2, keepdims=True), np.max(v, axis=-2, keepdims=True), terms=k.shape[-2])
     lse = np.where(seen, shift + np.log(total), -np.inf)[..., 0]
 
-Rows that see nothing come out as exactly 0 (weights 0, total 1) and exactly -inf. ``np.max`` and ``np.min`` of zero keys
-need ``initial=``. Grouped heads: reshape q to (batch, kv_heads, group, queries, d) and k to (batch, kv_heads, 1, keys, d).
+Rows that see nothing come out as exactly 0 (weights 0, total 1) and exactly -inf. ``np.max`` and ``np.min`` of zero
+keys need ``initial=``. Grouped heads: reshape q to (batch, kv_heads, group, queries, d) and k to
+(batch, kv_heads, 1, keys, d). A quotient of a matrix product also covers kernels that divide the weights first.
 
 **RoPE**: products and a sum; FMA is covered; untouched lanes are copied and so stay bitwise::
 
@@ -52,8 +53,8 @@ Rules
 -----
 Constants such as ``eps`` are Python floats (rounded to the compute format by the analysis where they are not
 representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or three-valued conditions. Write into
-``np.zeros_like(x)`` or ``np.empty_like(x)``, not ``np.zeros(shape)``. ``astype``, ``float()``, ``np.array([...])``, ``np.sort``,
-``np.rint`` and ``np.sign`` are refused on error-bounded arrays. Integer and bool arrays stay plain NumPy arrays.
+``np.zeros_like(x)`` or ``np.empty_like(x)``, not ``np.zeros(shape)``. ``astype``, ``float()``, ``np.array([...])``,
+``np.sort``, ``np.rint`` and ``np.sign`` are refused on error-bounded arrays. Integer and bool arrays stay plain.
 """
 
 from __future__ import annotations
@@ -173,8 +174,9 @@ def may_round(x: Operand, fmt: str | None = None) -> Operand:
 def pivot(m: Operand) -> Operand:
     """A shift that cancels from the operator's result: a kernel may use its own, whatever its error.
 
-    Only for a shift whose every value gives the same result in exact arithmetic: the row maximum of a softmax, of a log-sum-exp
-    ``m + log(sum(exp(x - m)))``. The claim can be tested: add a constant to the pivot and the float64 result must not move.
+    Only for a shift whose every value gives the same result in exact arithmetic: the row maximum of a softmax, of a
+    log-sum-exp ``m + log(sum(exp(x - m)))``. The claim can be tested: add a constant to the pivot and the float64
+    result must not move.
     """
     if not isinstance(m, ErrorBounded):
         return m
@@ -196,8 +198,8 @@ def rescaled(weight: Operand, axis: int = -1) -> Operand:
 
     Notes
     -----
-    Each of the T = ceil(n / tile) rescalings costs an exp and a product, and the argument's rounding adds up over them; weights that are
-    exactly 1 or 0 have no error. Nothing is granted where `Numerics.online_tile` is None.
+    Each of the T = ceil(n / tile) rescalings costs an exp and a product, and the argument's rounding adds up over them;
+    weights that are exactly 1 or 0 have no error. Nothing is granted where `Numerics.online_tile` is None.
     """
     if not isinstance(weight, ErrorBounded):
         return weight
@@ -341,7 +343,7 @@ def rsqrt(x: Any) -> Any:
 
 
 def scaled(product: Any, scale: float) -> Any:
-    """A sum of products times a number, which a kernel may fold into one operand: ``scaled(q @ k, s)`` is ``(q @ k) * s``.
+    """A sum of products times a number that a kernel may fold into one operand: ``(q @ k) * s``.
 
     Parameters
     ----------

@@ -25,8 +25,9 @@ FIELDS = ("bound", "sigma", "common", "dropped", "reach")
 class SumFacts:
     """What is known of the sum that produced an array: needed where the sum may be continued or scaled.
 
-    terms: number of nonzero terms; magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie on (0 =
-    none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms per distinct term.
+    terms: number of nonzero terms; magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie
+    on (0 = none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms
+    per distinct term.
     """
 
     terms: Array
@@ -250,8 +251,8 @@ class ErrorBounded(NDArrayOperatorsMixin):
             (target,) = out if isinstance(out, tuple) else (out,)
             if not isinstance(target, ErrorBounded):
                 raise UnsupportedOperationError(
-                    f"np.{ufunc.__name__}(..., out=) would write an error-bounded result into a plain array and lose its error; "
-                    "write into np.zeros_like or np.empty_like of an input."
+                    f"np.{ufunc.__name__}(..., out=) would write an error-bounded result into a plain array and "
+                    "lose its error; write into np.zeros_like or np.empty_like of an input."
                 )
         if method == "reduce" and ufunc in _REDUCTIONS:
             result = cast(Any, _REDUCTIONS[ufunc])(*inputs, **_reduce_options(ufunc, options))
@@ -288,8 +289,8 @@ class ErrorBounded(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise UnsupportedOperationError(
-            "an ErrorBounded array would become a plain array and lose its error; read .value, or use a NumPy function with a rule "
-            "(np.stack instead of np.array([...]), np.zeros_like(x) instead of np.zeros)."
+            "an ErrorBounded array would become a plain array and lose its error; read .value, or use a NumPy function "
+            "with a rule (np.stack instead of np.array([...]), np.zeros_like(x) instead of np.zeros)."
         )
 
     def __float__(self) -> float:
@@ -341,7 +342,10 @@ def _unsupported(label: str) -> str:
     hint = REFUSED.get(label.rpartition(".")[2].removesuffix("()"))
     if hint:
         return f"{label} is refused on an ErrorBounded array: {hint}"
-    return f"{label} has no error rule for ErrorBounded arrays; write it with functions that have one (docstring of oracle.error)."
+    return (
+        f"{label} has no error rule for ErrorBounded arrays; write it with functions that have one "
+        "(they are listed in the docstring of oracle.error)."
+    )
 
 
 def _holds(key: Any, kind: type) -> bool:
@@ -366,7 +370,8 @@ def lift(x: Any, numerics: Numerics) -> ErrorBounded:
     if isinstance(x, ErrorBounded):
         if x.numerics != numerics:
             raise ValueError(
-                f"arrays of two arithmetics meet: {x.numerics.name!r} and {numerics.name!r}; lift all inputs with one Numerics."
+                f"arrays of two arithmetics meet: {x.numerics.name!r} and {numerics.name!r}; "
+                "lift all inputs with one Numerics."
             )
         return x
     array = np.asarray(x)

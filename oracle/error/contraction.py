@@ -217,7 +217,8 @@ def einsum(subscripts: str, *inputs: Any, **options: Any) -> ErrorBounded:
     spec = subscripts.replace(" ", "") if isinstance(subscripts, str) else ""
     if "->" not in spec or "." in spec or len(inputs) > 2:
         raise UnsupportedOperationError(
-            f"np.einsum({subscripts!r}) with {len(inputs)} operands has no error rule; give one or two operands, every letter and '->'."
+            f"np.einsum({subscripts!r}) with {len(inputs)} operands has no error rule; "
+            "give one or two operands, every letter and '->'."
         )
     sources, output = spec.split("->")
     letters = sources.split(",")

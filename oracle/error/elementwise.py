@@ -109,7 +109,10 @@ def scale_exactly(x: ErrorBounded, factor: float) -> ErrorBounded:
     pending: Pending = x.pending if size >= 1.0 and not x.numerics.flush_to_zero else True
     if x.numerics.is_float64:
         pending = x.pending
-    return make(x.value * factor, x.numerics, scaled(x.bound), scaled(x.sigma), scaled(x.common), pending)
+    value = x.value * factor
+    if size > 1.0 and value.size and np.abs(value).max() + np.max(plus_zero(scaled(x.bound))) > x.numerics.format.max:
+        pending = True  # overflow is a rounding too
+    return make(value, x.numerics, scaled(x.bound), scaled(x.sigma), scaled(x.common), pending)
 
 
 @ufunc_rule(np.multiply)
@@ -163,7 +166,8 @@ def power(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     """x^n for a plain integer n: n − 1 products in any order, one more rounding for a negative n."""
     if isinstance(b, ErrorBounded) or np.ndim(b) != 0 or float(b) != int(b) or not isinstance(a, ErrorBounded):
         raise UnsupportedOperationError(
-            f"np.power has an error rule for integer exponents only, got {type(b).__name__}; write exp(y·log(x)) or sqrt."
+            f"np.power has an error rule for integer exponents only, got {type(b).__name__}; "
+            "write exp(y·log(x)) or sqrt."
         )
     exponent = int(b)
     x = settle(a)

@@ -40,8 +40,9 @@ def envelope(x: ErrorBounded, output_format: str | Format) -> Envelope:
     x
         The result of an operator.
     output_format
-        Format (or its name) of the output. Equal to the compute format: the last rounding is left to the output cast. Otherwise
-        the result is rounded to the compute format first, then cast. In float64 the oracle's own last rounding is kept.
+        Format (or its name) of the output. Equal to the compute format: the last rounding is left to the output cast.
+        Otherwise the result is rounded to the compute format first, then cast. In float64 the oracle's own last
+        rounding is kept.
 
     Returns
     -------

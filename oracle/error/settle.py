@@ -32,8 +32,8 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
             noise = np.abs(round_exactly(value, numerics) - value)
             new_bound = noise
         else:
-            # fl is monotone, so a rounded result lies between fl(value - reach) and fl(value + reach); what FMA does not
-            # round stays within the bound. An error far below float64's own resolution cannot move a representable value.
+            # fl is monotone, so a rounded result lies between fl(value - reach) and fl(value + reach); what FMA does
+            # not round stays within the bound. An error far below float64's resolution moves no representable value.
             reach = np.where(bound > 0, bound + size * 2.0**-51, 0.0)
             above = round_exactly(value + reach, numerics) - value
             rounded = np.maximum(above, value - round_exactly(value - reach, numerics))

@@ -1,4 +1,4 @@
-"""What a sum may be off by: guaranteed over every order, exact on a lattice, and its standard deviation over honest orders."""
+"""What a sum may be off by: guaranteed over every order, exact on a lattice, and typical of honest orders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oracle.numerics import Numerics
 
 
 def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float = 0.0) -> Array:
-    """Guaranteed rounding error of a sum of `facts.terms` terms before its last rounding; `extra_roundings`: of each term."""
+    """Guaranteed error of a sum in any order before its last rounding; `extra_roundings`: roundings of each term."""
     fmt = numerics.accumulator
     additions = np.maximum(facts.terms - 1.0, 0.0)
     if numerics.tree_height is not None:

@@ -15,6 +15,7 @@ from oracle.vocabulary import chain, hull, may_round, pivot, rescaled, rsqrt, sc
 F = np.float32
 
 
+ZERO = F(0)
 LOG2E = F(np.log2(np.e))
 
 
@@ -189,7 +190,8 @@ def rows_of(kind: str, rng: np.random.Generator, rows: int, columns: int) -> np.
 
 
 KINDS = (
-    "normal", "one-hot", "sparse integers", "low entropy", "constant", "rising", "falling", "rising logits", "falling logits",
+    "normal", "one-hot", "sparse integers", "low entropy", "constant", "rising", "falling", "rising logits",
+    "falling logits",
     "below -128", "mean >> std", "subnormal", "huge logits", "alternating", "half and half", "heavy tail", "one large",
 )  # fmt: skip
 
@@ -207,7 +209,7 @@ def rms_weight_first(x: np.ndarray, w: np.ndarray, total: Callable[[np.ndarray],
 
 
 def product_in_order(order: np.ndarray, fma: bool = False) -> Callable[..., np.ndarray]:
-    def kernel(a: np.ndarray, b: np.ndarray, start: Any = F(0)) -> np.ndarray:
+    def kernel(a: np.ndarray, b: np.ndarray, start: Any = ZERO) -> np.ndarray:
         total = np.zeros((a.shape[0], b.shape[1]), F) + start
         for k in order:
             if fma:
@@ -219,7 +221,7 @@ def product_in_order(order: np.ndarray, fma: bool = False) -> Callable[..., np.n
     return kernel
 
 
-def product_in_blocks(a: np.ndarray, b: np.ndarray, start: Any = F(0)) -> np.ndarray:
+def product_in_blocks(a: np.ndarray, b: np.ndarray, start: Any = ZERO) -> np.ndarray:
     total = np.zeros((a.shape[0], b.shape[1]), F) + start
     for k in range(0, a.shape[1], 32):
         total = total + product_in_order(np.arange(min(32, a.shape[1] - k)), fma=True)(a[:, k : k + 32], b[k : k + 32])

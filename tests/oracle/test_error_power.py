@@ -1,4 +1,4 @@
-"""What the envelope refuses: low precision leaves sigma by far, exact data leave one result, wrong kernels leave the bound."""
+"""What the envelope refuses: low precision leaves sigma by far, exact data leave one result."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_truncating_accumulator_exceeds_sigma(rng: np.random.Generator) -> None:
 
 
 def test_exact_data_leave_one_result() -> None:
-    """One-hot rows with full significands and sparse integers: bound 0, so TF32 and a dropped k are wrong bit for bit."""
+    """One-hot rows with full significands, sparse integers: bound 0, so TF32 and a dropped k are wrong bit for bit."""
     rng = np.random.default_rng(3)
     a, b = np.eye(64, dtype=F)[rng.permutation(64)], rows_of("normal", rng, 64, 48)
     result = analysed(np.matmul, a, b)
