@@ -62,7 +62,8 @@ def test_grid_and_gridsize_in_two_dimensions():
 
 def test_gridsize_in_one_and_three_dimensions():
     def record(out):
-        if cuda.grid(1) == 0:
+        x, y, z = cuda.grid(3)
+        if x == 0 and y == 0 and z == 0:
             out[0] = cuda.gridsize(1)
             a, b, c = cuda.gridsize(3)
             out[1] = a

@@ -128,7 +128,8 @@ def test_fp16_comparisons():
     y = np.array([1, 3, 2, 1, 0.0], np.float16)
     out = np.zeros((5, 6), np.bool_)
     launch_clean(compare, 1, 5, x, y, out)
-    np.testing.assert_array_equal(out, np.stack([x == y, x != y, x < y, x <= y, x > y, x >= y], axis=1))
+    different = (x != y) & ~np.isnan(x)  # CUDA's __hne is false for a NaN, like every ordered comparison
+    np.testing.assert_array_equal(out, np.stack([x == y, different, x < y, x <= y, x > y, x >= y], axis=1))
 
 
 def test_fp16_rounding_functions():
@@ -145,33 +146,29 @@ def test_fp16_rounding_functions():
     np.testing.assert_array_equal(out, np.stack([np.floor(x), np.ceil(x), np.trunc(x), np.rint(x)], axis=1))
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        ("hsqrt", np.sqrt),
-        ("hrsqrt", lambda x: 1 / np.sqrt(x)),
-        ("hrcp", lambda x: 1 / x),
-        ("hexp", np.exp),
-        ("hexp2", np.exp2),
-        ("hexp10", lambda x: 10**x),
-        ("hlog", np.log),
-        ("hlog2", np.log2),
-        ("hlog10", np.log10),
-        ("hsin", np.sin),
-        ("hcos", np.cos),
-    ],
-)
-def test_fp16_functions_are_within_two_ulps(name, function):
-    operation = getattr(cuda.fp16, name)
-
+def test_fp16_functions_are_within_two_ulps():
     def apply(x, out):
         i = cuda.grid(1)
-        out[i] = operation(x[i])
+        out[i, 0] = cuda.fp16.hsqrt(x[i])
+        out[i, 1] = cuda.fp16.hrsqrt(x[i])
+        out[i, 2] = cuda.fp16.hrcp(x[i])
+        out[i, 3] = cuda.fp16.hexp(x[i])
+        out[i, 4] = cuda.fp16.hexp2(x[i])
+        out[i, 5] = cuda.fp16.hexp10(x[i])
+        out[i, 6] = cuda.fp16.hlog(x[i])
+        out[i, 7] = cuda.fp16.hlog2(x[i])
+        out[i, 8] = cuda.fp16.hlog10(x[i])
+        out[i, 9] = cuda.fp16.hsin(x[i])
+        out[i, 10] = cuda.fp16.hcos(x[i])
 
     x = np.array([0.1, 0.5, 1.0, 1.7, 2.0, 3.14, 4.5], np.float16)
-    exact = function(x.astype(np.float64))
-    error = np.abs(mapped(apply, x, np.float16).astype(np.float64) - exact)
-    assert (error <= 2 * np.spacing(np.abs(exact).astype(np.float16)).astype(np.float64)).all()
+    wide = x.astype(np.float64)
+    exact = [np.sqrt(wide), 1 / np.sqrt(wide), 1 / wide, np.exp(wide), np.exp2(wide), 10**wide]
+    exact = np.stack([*exact, np.log(wide), np.log2(wide), np.log10(wide), np.sin(wide), np.cos(wide)], axis=1)
+    out = np.zeros(exact.shape, np.float16)
+    launch_clean(apply, 1, x.size, x, out)
+    ulp = np.spacing(np.abs(exact).astype(np.float16)).astype(np.float64)
+    assert (np.abs(out.astype(np.float64) - exact) <= 2 * ulp).all()
 
 
 def test_float16_operators_round_to_float16():

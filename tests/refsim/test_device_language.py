@@ -481,7 +481,7 @@ def test_docstring_pass_and_expression_statements():
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("uses_list", "list"), ("uses_lambda", "lambda"), ("uses_try", "try"), ("uses_string_method", "upper")],
+    [("uses_list", "append"), ("uses_lambda", "lambda"), ("uses_try", "try"), ("uses_string_method", "upper")],
 )
 def test_unsupported_python_names_itself_and_its_line(name, words):
     def uses_list(out):

@@ -222,6 +222,17 @@ def test_last_warp_with_fewer_lanes():
     assert out.tolist() == [32] * 32 + [8] * 8
 
 
+def test_lanes_that_returned_are_not_waited_for():
+    def vote(x, out):
+        i = cuda.threadIdx.x
+        if i >= 20:
+            return
+        out[i] = cuda.ballot_sync(FULL, x[i] > 3)
+
+    x = np.arange(WARP, dtype=np.float32)
+    assert mapped(vote, x, np.int32).tolist() == [(1 << 20) - 16] * 20 + [0] * 12
+
+
 def test_rank_within_the_warp_by_ballot():
     def compact(x, rank):
         i = cuda.grid(1)

@@ -7,7 +7,8 @@ from .record import Launch, defect
 
 THREADS = 64
 TILE = 8
-PADDED = TILE + 1
+PADDED = TILE + 1  # Numba takes a literal or a global for the size of a shared array, no expression
+HALF = THREADS // 2
 BINS = 16
 WARP = 32
 
@@ -563,7 +564,7 @@ class TwoWritersOfOneCell:
         return {1: x[1::2]}
 
     def wrong(x, out):
-        odd = cuda.shared.array(THREADS // 2, float32)
+        odd = cuda.shared.array(HALF, float32)
         tid = cuda.threadIdx.x
         odd[tid // 2] = x[tid]  #! race(odd)
         cuda.syncthreads()
@@ -571,7 +572,7 @@ class TwoWritersOfOneCell:
             out[tid] = odd[tid]
 
     def right(x, out):
-        odd = cuda.shared.array(THREADS // 2, float32)
+        odd = cuda.shared.array(HALF, float32)
         tid = cuda.threadIdx.x
         if tid % 2 == 1:
             odd[tid // 2] = x[tid]

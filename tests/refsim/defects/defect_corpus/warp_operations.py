@@ -39,8 +39,11 @@ class ShuffleInsideABranch:
 
 
 @defect
-class PartialWarpWithFullMask:
-    """A block of 48 threads: the second warp has 16 lanes, the mask names 32."""
+class PartnerBeyondAPartialWarp:
+    """A block of 48 threads: in the second warp, lanes 0 ... 15 ask lanes 16 ... 31, which do not exist.
+
+    The full mask itself is allowed there (right): it names lanes that have exited, as it were.
+    """
 
     launch = Launch(1, 48)
 
@@ -48,17 +51,15 @@ class PartialWarpWithFullMask:
         return ramp(48), np.zeros(48, np.float32)
 
     def expected(x, out):
-        swapped = np.arange(48) ^ 1
-        return {1: x[swapped]}
+        return {1: x[np.arange(48) ^ 8]}
 
     def wrong(x, out):
         i = cuda.threadIdx.x
-        out[i] = cuda.shfl_xor_sync(FULL, x[i], 1)  #! warp_divergence
+        out[i] = cuda.shfl_xor_sync(FULL, x[i], 16)  #! warp_divergence
 
     def right(x, out):
         i = cuda.threadIdx.x
-        mask = FULL if i < 32 else 0xFFFF
-        out[i] = cuda.shfl_xor_sync(mask, x[i], 1)
+        out[i] = cuda.shfl_xor_sync(FULL, x[i], 8)
 
 
 @defect
@@ -137,29 +138,29 @@ class CallerNotInItsOwnMask:
 
 
 @defect
-class BallotAfterSomeLanesReturned:
-    """Lanes past the end have returned, but the vote waits for all 32."""
+class NeighbourHasReturned:
+    """Lanes past the end have returned, and the last one that is left asks its neighbour for a value."""
 
     launch = Launch(1, WARP)
 
     def arguments():
-        return ramp(20), np.zeros(20, np.int64)
+        return ramp(20), np.zeros(20, np.float32)
 
     def expected(x, out):
-        return {1: np.full(20, sum(1 << i for i in range(20) if i % 3 == 0))}
+        return {1: np.append(x[1:], 0)}
 
     def wrong(x, out):
         lane = cuda.threadIdx.x
         if lane >= x.size:
             return
-        out[lane] = cuda.ballot_sync(FULL, x[lane] % 3 == 0)  #! warp_divergence
+        out[lane] = cuda.shfl_down_sync(FULL, x[lane], 1)  #! warp_divergence
 
     def right(x, out):
         lane = cuda.threadIdx.x
-        inside = lane < x.size
-        vote = cuda.ballot_sync(FULL, inside and x[lane] % 3 == 0)
-        if inside:
-            out[lane] = vote
+        value = x[lane] if lane < x.size else float32(0.0)
+        right = cuda.shfl_down_sync(FULL, value, 1)
+        if lane < x.size:
+            out[lane] = right
 
 
 @defect
