@@ -8,9 +8,9 @@
 Rules exist for ``+ - * / ** abs negative square``, ``exp exp2 expm1 log log2 log1p sqrt tanh sin cos``,
 ``maximum minimum clip where``, comparisons, ``isfinite isnan isinf``, ``sum mean var max min prod cumsum argmax
 argmin``, ``matmul dot einsum`` (one or two operands), ``reshape ravel transpose swapaxes moveaxis expand_dims squeeze
-broadcast_to concatenate stack vstack hstack split take take_along_axis repeat tile tril triu pad flip roll diff
-diagonal copy``, indexing and assignment, in-place operators, ``zeros_like empty_like ones_like full_like``. Anything else raises
-`UnsupportedOperationError`; a decision the error leaves open raises `UndecidableError`.
+broadcast_to concatenate stack vstack hstack split take take_along_axis repeat tile tril triu pad flip roll
+diff diagonal copy``, indexing and assignment, in-place operators, ``zeros_like empty_like ones_like full_like``.
+Anything else raises `UnsupportedOperationError`; a decision the error leaves open raises `UndecidableError`.
 Words for legal rewrites are in `oracle.vocabulary`.
 """
 

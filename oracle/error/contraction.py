@@ -139,27 +139,25 @@ def _fresh_sigma(numerics: Numerics, a: Array, b: Array, y: Array, facts: SumFac
 def _tile_prefixes(a: Array, b: Array, y: Array, length: int, u: float) -> tuple[Array, Array]:
     """Σ(partial sum)² in natural and reversed order from the sums over tiles, and the terms too small to register."""
     width = max(1, -(-length // _TILES))
-    forward, backward = np.zeros(y.shape), np.zeros(y.shape)
-    largest, running = np.zeros(y.shape), np.zeros(y.shape)
     starts = range(0, length, width)
-    keep = y.size * len(starts) <= 4 * _CHUNK
+    running, sums, squares = np.zeros(y.shape), np.zeros(y.shape), np.zeros(y.shape)
+    largest = np.abs(y)
     sizes: list[Array] = []
-    wide = _dynamic_range(a) * _dynamic_range(b) * u > 1.0 / 16.0 and keep
+    wide = _dynamic_range(a) * _dynamic_range(b) * u > 1.0 / 16.0 and y.size * len(starts) <= 4 * _CHUNK
     for start in starts:
         piece = slice(start, start + width)
-        tile_width = min(width, length - start)
-        running = running + np.matmul(a[..., piece], b[..., piece, :])
-        forward += tile_width * running * running
-        rest = y - running
-        backward += tile_width * rest * rest
+        running += np.matmul(a[..., piece], b[..., piece, :])
+        sums += running
+        squares += running * running
         if wide:
             np.maximum(largest, np.abs(running), out=largest)
-            np.maximum(largest, np.abs(rest), out=largest)
-            sizes.append(np.matmul(np.abs(a[..., piece]), np.abs(b[..., piece, :])) / tile_width)
+            np.maximum(largest, np.abs(y - running), out=largest)
+            sizes.append(np.matmul(np.abs(a[..., piece]), np.abs(b[..., piece, :])))
     swamped = np.zeros(y.shape)
-    for size in sizes:
-        swamped += np.where(size < 2.0 * u * largest, size, 0.0) * width
-    return np.maximum(forward, backward), swamped
+    for start, size in zip(starts, sizes):
+        swamped += np.where(size < 2.0 * u * largest * min(width, length - start), size, 0.0)
+    backward = squares + y * (len(starts) * y - 2.0 * sums)  # Σ(y − s)²
+    return width * np.maximum(squares, backward), swamped
 
 
 def _dynamic_range(x: Array) -> float:

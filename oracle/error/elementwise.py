@@ -288,15 +288,24 @@ def _finish(
     size = np.abs(value)
     fresh = eps * (size + spread_by)
     least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal * 4.0
-    fresh = np.where(size < 2.0 * fmt.min_normal, np.maximum(fresh, np.minimum(least, size + least)), fresh)
-    bound = np.where(exact_where, 0.0, spread_by + fresh)
-    bound = np.where(size > fmt.max, np.inf, bound) if not numerics.is_float64 else bound
-    if x.bound is not None:
+    smallest, largest = (size.min(), size.max()) if size.size else (1.0, 1.0)
+    if not smallest >= 2.0 * fmt.min_normal:
+        fresh = np.where(size < 2.0 * fmt.min_normal, np.maximum(fresh, np.minimum(least, size + least)), fresh)
+    if np.any(exact_where):
+        spread_by, fresh = np.where(exact_where, 0.0, spread_by), np.where(exact_where, 0.0, fresh)
+        systematic = np.where(exact_where, 0.0, systematic)
+    bound = spread_by + fresh
+    if not largest <= fmt.max and not numerics.is_float64:
+        bound = np.where(size > fmt.max, np.inf, bound)
+    if x.bound is not None and np.isinf(np.max(x.bound, initial=0.0)):
         bound = np.where(np.isinf(x.bound), np.inf, bound)  # nothing is known of the argument, NaN included
-    bound = np.where(np.isinf(value) & (np.asarray(plus_zero(x.bound)) == 0.0), 0.0, bound)
-    sigma = root_sum(times(slope, x.sigma), np.where(exact_where, 0.0, fresh) * _ROOT_THIRD)
-    common = plus(times(slope, x.common), np.where(exact_where, 0.0, systematic + np.zeros_like(size)))
-    return make(value, numerics, bound, sigma, common)
+    if not np.isfinite(largest):
+        bound = np.where(np.isinf(value) & (np.asarray(plus_zero(x.bound)) == 0.0), 0.0, bound)
+    sigma = root_sum(times(slope, x.sigma), fresh * _ROOT_THIRD)
+    common = times(slope, x.common)
+    if isinstance(systematic, np.ndarray):
+        common = plus(common, systematic)
+    return make(value, numerics, full(bound, value.shape), full(sigma, value.shape), full(common, value.shape))
 
 
 def exp_log_constant(numerics: Numerics) -> float:
@@ -319,15 +328,18 @@ def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
         "exp" if numerics.exp_form == "exp" or numerics.exp_ulps >= numerics.exp2_ulps else "exp2"
     )
     eps = relative + 2.0 * u * numerics.exp_argument_ulps * size
-    grown = times(value, np.expm1(theta))
+    # expm1(θ) ≤ θ + θ² for small θ
+    grown = times(value, np.expm1(theta) if np.max(theta, initial=0.0) > 0.125 else theta + theta * theta)
     assert grown is not None
-    grown = np.where(value == 0.0, np.where(np.isfinite(theta), np.exp(x.value + theta), np.inf), grown)
-    grown = np.where(np.isneginf(x.value) & np.isfinite(theta), 0.0, grown)
-    unit = (x.value == 0.0) & (theta == 0.0)
-    result = _finish(x, value, grown, eps, value, exact_where=unit | np.isneginf(x.value), systematic=value * shift)
+    nothing = np.isneginf(x.value)
+    if not np.min(value, initial=1.0) > 0.0:
+        grown = np.where(value == 0.0, np.where(np.isfinite(theta), np.exp(x.value + theta), np.inf), grown)
+        grown = np.where(nothing & np.isfinite(theta), 0.0, grown)
+    certain = nothing | ((x.value == 0.0) & (theta == 0.0))
+    result = _finish(x, value, grown, eps, value, exact_where=certain, systematic=value * shift)
     # far below the smallest subnormal the kernel holds 0
-    gone = x.value + theta + 0.0 < math.log(fmt.min_subnormal) - 2.0 * math.log(2.0)
-    if gone.any() and result.bound is not None:
+    gone = x.value + theta < math.log(fmt.min_subnormal) - 2.0 * math.log(2.0)
+    if result.bound is not None and gone.any():
         result.bound = np.where(gone, value, result.bound)
         result.sigma = None if result.sigma is None else np.where(gone, value, result.sigma)
         result.common = None if result.common is None else np.where(gone, 0.0, result.common)
