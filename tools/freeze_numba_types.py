@@ -137,6 +137,12 @@ class Live:
             found = self.context.resolve_getattr(found, part)
         return found
 
+    def compiles(self, name: str) -> bool:
+        """False for a NumPy function that is typed but that numba-cuda has no code for."""
+        from numba.cuda.ufuncs import ufunc_db
+
+        return not name.startswith("np.") or getattr(self.roots["np"], name.removeprefix("np.")) in ufunc_db()
+
     def resolve(self, function: Any, arguments: Iterable[Any]) -> Any | None:
         """Signature of a call on Numba types, or None where numba-cuda refuses it."""
         from numba.core.errors import NumbaError
@@ -234,7 +240,8 @@ def freeze() -> dict[str, Any]:
                 binary[f"{name}="] = encode(2, [live.signature(in_place, pair) for pair in pairs])
         unary = {name: encode(1, [live.signature(f, (a,)) for a in scalars]) for name, f in UNARY.items()}
         calls: dict[str, dict[str, Encoded]] = {}
-        for arity, names in CALLS.items():
+        for arity, candidates in CALLS.items():
+            names = [name for name in candidates if live.compiles(name)]
             combinations = list(itertools.product(scalars, repeat=arity))
             tables = {}
             for name in names:

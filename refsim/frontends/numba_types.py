@@ -160,16 +160,15 @@ def call(name: str, arg_types: Iterable[str]) -> Signature:
             _checked(each)
         raise TypingError(f"numba-cuda does not type {name}({', '.join(types)}); convert the arguments first")
     if name.startswith("np."):
-        return _loop(found)
+        return _loop(name, found)
     return _in_result_type("**", found) if name == "pow" else found
 
 
-def _loop(found: Signature) -> Signature:
-    """A NumPy function works in the type of its result; a predicate in float32 or wider."""
-    if found.result != "bool":
+def _loop(name: str, found: Signature) -> Signature:
+    """A NumPy function works in the type of its result; ``isnan`` in float32 or float64."""
+    if name != "np.isnan":
         return Signature(found.result, (found.result,) * len(found.args))
-    widened = ("float32" if name in ("float16", "float32") else "float64" for name in found.args)
-    return Signature("bool", tuple(widened))
+    return Signature("bool", tuple("float32" if kind in ("float16", "float32") else "float64" for kind in found.args))
 
 
 def is_known_call(name: str) -> bool:

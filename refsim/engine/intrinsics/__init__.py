@@ -56,7 +56,8 @@ INTRINSICS: dict[tuple[str, str], Intrinsic] = {}
 
 _SPELLINGS = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctanh": "atanh", "arctan2": "atan2", "deg2rad": "radians", "rad2deg": "degrees", "power": "pow",
+    "arctanh": "atanh", "arctan2": "atan2", "deg2rad": "radians", "rad2deg": "degrees", "fmax": "numpy_fmax",
+    "fmin": "numpy_fmin",
 }  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def function(name: str, operand: str) -> Callable[..., Lane]:
     base, _, last = name.rpartition(".")
     if last == "skips_nan":
         return implementation(f"f{base}", operand)
-    if base == "power" or name == "pow" or (name == "np.power" and operand in INTEGERS):
+    if base == "power" or name == "pow":
         return implementation("**", operand)
     if last.isdigit():
         return partial(_item, int(last), function(base, operand))
@@ -135,13 +136,10 @@ def _integer_functions() -> None:
         _add("<<", kind, integers.shift_left(kind))
         _add(">>", kind, integers.shift_right(kind))
         _add("abs", kind, integers.absolute(kind))
-        _add("min", kind, integers.minimum)
-        _add("max", kind, integers.maximum)
-        _add("minimum", kind, integers.minimum)
-        _add("maximum", kind, integers.maximum)
-        _add("sign", kind, integers.sign)
-        _add("square", kind, integers.square(kind))
-        _add("negative", kind, integers.negative(kind))
+        for name in ("min", "minimum", "numpy_fmin"):
+            _add(name, kind, integers.minimum)
+        for name in ("max", "maximum", "numpy_fmax"):
+            _add(name, kind, integers.maximum)
         _add("popc", kind, integers.count_ones(kind))
         _add("clz", kind, integers.count_leading_zeros(kind))
         _add("ffs", kind, integers.find_first_set(kind))
@@ -180,6 +178,8 @@ def _float_functions() -> None:
     for kind in (*FLOATS, "bool"):
         _add("max", kind, elementary.select_max)
         _add("min", kind, elementary.select_min)
+        for name in ("maximum", "minimum", "numpy_fmax", "numpy_fmin"):
+            _add(name, kind, getattr(elementary, name))
 
 
 def _half_functions() -> None:

@@ -151,16 +151,6 @@ def absolute(name: str) -> Callable[[Lane], Lane]:
     return lambda a: wrap(np.abs(a) if isinstance(a, np.ndarray) else abs(int(a)), name)
 
 
-def square(name: str) -> Callable[[Lane], Lane]:
-    """``a * a``, wrapped."""
-    return lambda a: wrap(a * a, name)
-
-
-def negative(name: str) -> Callable[[Lane], Lane]:
-    """``-a``, wrapped."""
-    return lambda a: wrap(np.negative(a) if isinstance(a, np.ndarray) else -int(a), name)
-
-
 def count_ones(name: str) -> Callable[[Lane], Lane]:
     """Number of bits that are set (``popc``)."""
 
@@ -212,11 +202,6 @@ def reverse_bits(name: str) -> Callable[[Lane], Lane]:
         return wrap(bits >> (64 - WIDTH[name]), name)
 
     return reverse
-
-
-def sign(a: Lane) -> Lane:
-    """-1, 0 or 1."""
-    return np.sign(a) if isinstance(a, np.ndarray) else (a > 0) - (a < 0)
 
 
 def _bits(a: Lane, name: str) -> Lane:

@@ -173,9 +173,17 @@ def test_bit_intrinsics_keep_or_fix_the_width() -> None:
 
 
 def test_a_numpy_function_works_in_the_type_of_its_result() -> None:
-    assert nt.call("np.sqrt", ["int32"]) == Signature("float64", ("float64",))
-    assert nt.call("np.exp", ["float16"]) == Signature("float32", ("float32",))
+    assert nt.call("np.sin", ["int32"]) == Signature("float64", ("float64",))
+    assert nt.call("np.log", ["float16"]) == Signature("float32", ("float32",))
+    assert nt.call("np.maximum", ["int8", "int16"]) == Signature("int16", ("int16", "int16"))
     assert nt.call("np.isnan", ["float16"]) == Signature("bool", ("float32",))
+
+
+def test_a_numpy_function_that_numba_cuda_cannot_compile_is_unknown() -> None:
+    """np.sqrt is typed, but has no code for the GPU."""
+    assert not nt.is_known_call("np.sqrt")
+    with pytest.raises(TypingError, match=r"np\.sqrt is not a function"):
+        nt.call("np.sqrt", ["float32"])
 
 
 def test_tuple_results_come_apart() -> None:
