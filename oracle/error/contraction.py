@@ -141,14 +141,16 @@ def _tile_prefixes(a: Array, b: Array, y: Array, length: int, u: float) -> tuple
     width = max(1, -(-length // _TILES))
     starts = range(0, length, width)
     running, sums, squares = np.zeros(y.shape), np.zeros(y.shape), np.zeros(y.shape)
-    largest = np.abs(y)
+    largest, scratch = np.abs(y), np.empty(y.shape)
     sizes: list[Array] = []
     wide = _dynamic_range(a) * _dynamic_range(b) * u > 1.0 / 16.0 and y.size * len(starts) <= 4 * _CHUNK
     for start in starts:
         piece = slice(start, start + width)
-        running += np.matmul(a[..., piece], b[..., piece, :])
+        np.matmul(a[..., piece], b[..., piece, :], out=scratch)
+        running += scratch
         sums += running
-        squares += running * running
+        np.multiply(running, running, out=scratch)
+        squares += scratch
         if wide:
             np.maximum(largest, np.abs(running), out=largest)
             np.maximum(largest, np.abs(y - running), out=largest)
@@ -161,13 +163,11 @@ def _tile_prefixes(a: Array, b: Array, y: Array, length: int, u: float) -> tuple
 
 
 def _dynamic_range(x: Array) -> float:
+    """The largest element over a typical one."""
     size = np.abs(x)
-    typical = (
-        float(np.median(size[size > 0.0]))
-        if size.size <= 1 << 16 and (size > 0.0).any()
-        else float(size.mean()) * 2.0**-10
-    )
-    return float(size.max() / typical) if typical > 0.0 else 1.0
+    sample = size.reshape(-1)[:: max(1, size.size // 4096)]
+    sample = sample[sample > 0.0]
+    return float(size.max() / np.median(sample)) if sample.size else 1.0
 
 
 def _repeats(a: Array, b: Array, magnitude: Array, u: float) -> Any:

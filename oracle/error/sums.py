@@ -25,7 +25,7 @@ def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float 
     if numerics.split_format is not None and numerics.splits > 1:
         rounding = (
             rounding
-            + np.where(facts.terms > 1, 1.0, 0.0) * format_of(numerics.split_format).unit_roundoff * facts.magnitude
+            + np.where(facts.terms > 0, 1.0, 0.0) * format_of(numerics.split_format).unit_roundoff * facts.magnitude
         )
     if numerics.unit_group and extra_roundings:
         groups = np.ceil(facts.terms / numerics.unit_group)
@@ -45,6 +45,8 @@ def holds_exactly(numerics: Numerics, facts: SumFacts) -> Any:
     bits = fmt.precision
     if numerics.unit_group:
         bits = min(bits, numerics.unit_fraction_bits)
+    if numerics.split_format is not None and numerics.splits > 1:
+        bits = min(bits, format_of(numerics.split_format).precision)
     lattice = (facts.magnitude <= 2.0**bits * facts.step) & (facts.step >= least)
     return lattice | (facts.magnitude == 0.0)
 
