@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import shlex
 from typing import Any
 
 from rich.console import Console
@@ -61,7 +62,7 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
             escape(result.operator),
             escape(result.kernel),
             result.dtype,
-            str(result.cases),
+            f"{result.cases} of {result.cases + result.refused}" if result.refused else str(result.cases),
             "–" if result.worst_margin is None else f"{result.worst_margin:.3g}",
             f"[{style}]{result.verdict.value}[/{style}]",
         )
@@ -69,20 +70,28 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
     console.print(table)
     for result in report.results:
         if result.verdict is not Verdict.PASS:
-            console.print(_paragraph(result, debug), soft_wrap=True)
+            console.print(_paragraph(result, report, debug), soft_wrap=True)
     if not report.results:
         console.print("nothing ran: the backend serves none of the operators and dtypes asked for")
     return buffer.getvalue()
 
 
-def _paragraph(result: Result, debug: bool) -> str:
+def _command(failure: Failure, report: Report) -> str:
+    """The command that runs a failing case again."""
+    words = ["refsim", "replay", json.dumps(failure.case.to_json()), "--backend", report.backend]
+    if report.device.startswith("sim:"):
+        words += ["--device", report.device]
+    return shlex.join(words)
+
+
+def _paragraph(result: Result, report: Report, debug: bool) -> str:
     title = f"{result.operator} × {result.kernel} × {result.dtype}"
     lines = ["", f"[bold]{escape(title)}: {result.verdict.value}[/bold]  {escape(result.reason)}"]
     if result.failures:
         first = result.failures[0]
         count = len(result.failures)
         lines.append(f"  {count} of {result.cases} cases; the first: {escape(str(first.case))}")
-        lines.append(f"  again: refsim replay '{escape(json.dumps(first.case.to_json()))}' with the same --backend")
+        lines.append(f"  again: {escape(_command(first, report))}")
         if debug and first.traceback:
             lines.append(escape(first.traceback.rstrip()))
     return "\n".join(lines)

@@ -185,7 +185,8 @@ def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed
     errors = [finding for finding in result.findings if finding.severity == "error"]
     if errors:
         more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
-        return _fails(item, "simulator finding", f"{errors[0].kind}: {errors[0].message}{more}")
+        first = errors[0]
+        return _fails(item, "simulator finding", f"{first.kind} at {first.file}:{first.line}: {first.message}{more}")
     if len(result.outputs) != len(item.judges):
         names = ", ".join(judge.expected.name for judge in item.judges)
         return _fails(item, "outputs", f"{len(result.outputs)} outputs in place of {len(item.judges)} ({names})")

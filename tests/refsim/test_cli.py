@@ -104,14 +104,16 @@ def test_a_right_function_conforms(mine):
 def test_a_right_kernel_conforms(mine):
     result = check(mine, "launches")
     assert result.exit_code == 0, result.output
-    assert "backend launches on sim:sm_90" in result.output
+    assert "mine.py:launches on sim:sm_90" in result.output
     assert result.output.count("PASS") == 3
 
 
 def test_a_kernel_out_of_bounds_is_a_finding(mine):
     result = check(mine, "launches_carelessly", "--dtype", "float32")
     assert result.exit_code == 1
-    assert "simulator finding: out_of_bounds" in result.output
+    assert "simulator finding: out_of_bounds at " in result.output
+    assert f"{mine}:{MINE[: MINE.index('out[row, col] = x[row, col]')].count(chr(10)) + 1}" in result.output
+    assert "--device sim:sm_90" in result.output
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def load_backend(spec: str, operators: Sequence[Operator], device: str) -> Backe
     if found is None:
         near = difflib.get_close_matches(attribute, vars(module), n=1)
         raise UsageError(f"{module_name} has no {attribute!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    return as_backend(found, attribute if is_file else spec, operators, device)
+    return as_backend(found, spec, operators, device)
 
 
 def as_backend(found: Any, name: str, operators: Sequence[Operator], device: str) -> Backend:

@@ -52,7 +52,7 @@ def load(spec, *operators, device="sim:sm_90"):
 def test_a_plain_function(source):
     backend = load(f"{source}:plain")
     assert isinstance(backend, FunctionBackend)
-    assert (backend.name, backend.kernel, backend.device) == ("plain", "plain", "host")
+    assert (backend.name, backend.kernel, backend.device) == (f"{source}:plain", "plain", "host")
     assert {capability.operator for capability in backend.capabilities()} == {"rmsnorm"}
     assert backend.numerics("rmsnorm", "plain", "float16").name == "float32"
     assert backend.numerics("rmsnorm", "plain", "float64").name == "float64"

@@ -52,7 +52,7 @@ def scripted(**script):
 
 
 def finding(severity):
-    return SimpleNamespace(kind="race", severity=severity, message="two threads at out[3]")
+    return SimpleNamespace(kind="race", severity=severity, file="k.py", line=7, message="two threads at out[3]")
 
 
 def test_right_answers_pass():
@@ -64,7 +64,7 @@ def test_right_answers_pass():
 def test_a_finding_of_the_simulator_fails_a_right_answer_and_a_note_does_not():
     result, code = scripted(findings=[finding("note"), finding("error"), finding("error")])
     assert result.verdict is Verdict.FAIL
-    assert result.reason == "simulator finding: race: two threads at out[3] (1 more)"
+    assert result.reason == "simulator finding: race at k.py:7: two threads at out[3] (1 more)"
     assert code == 1
     result, code = scripted(findings=[finding("note")])
     assert (result.verdict, code) == (Verdict.PASS, 0)
