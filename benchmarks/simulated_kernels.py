@@ -41,7 +41,7 @@ def saxpy(alpha, x, y, out):
 
 
 def saxpy_grid_stride(alpha, x, y):
-    """Each thread walks over the array in steps of the grid, in place: the form that suits the incumbent best."""
+    """Each thread walks over the array in steps of the grid, in place."""
     for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
         y[i] += alpha * x[i]
 
@@ -90,9 +90,9 @@ def saxpy_launch(n):
     return grid_over(n, 128), 128, (np.float32(2.0), x, y, np.zeros(n, np.float32)), n
 
 
-def saxpy_grid_stride_launch(n, blocks):
-    """(grid, block, arguments, elements)."""
-    return blocks, 128, (np.float32(2.0), np.arange(n, dtype=np.float32), np.ones(n, np.float32)), n
+def saxpy_grid_stride_launch(n):
+    """(grid, block, arguments, elements): 16 elements per thread."""
+    return grid_over(n, 16 * 128), 128, (np.float32(2.0), np.arange(n, dtype=np.float32), np.ones(n, np.float32)), n
 
 
 def mandelbrot_launch(n, limit):

@@ -221,8 +221,6 @@ class CountUnderDivergentBranch:
             count = cuda.syncthreads_count(1 if x[i] % 6 == 5 else 0)  #! barrier_divergence
             if cuda.threadIdx.x == 1:
                 out[cuda.blockIdx.x] = count
-        else:
-            out[cuda.blockIdx.x] = -1
 
     def right(x, out):
         i = cuda.grid(1)
