@@ -133,6 +133,7 @@ def attention_fused(real):
                 for c in range(PER_THREAD_V):
                     total[c] += weights[row, key_row] * v_tile[key_row, c * TILE + lane]
             cuda.syncthreads()  # weights and v_tile are read before the next tile writes them
+            # (the slices' barriers order that too, but a head_dim of 0 has no slices)
 
         if query < queries:
             row_lse = real(NEGATIVE_INFINITY)

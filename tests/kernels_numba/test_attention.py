@@ -60,6 +60,11 @@ def test_rescales_and_masks_exactly(judge, kernel, value):
 
 
 @pytest.mark.parametrize("kernel", ATTENTIONS)
+def test_heads_without_elements_weigh_all_keys_alike(judge, kernel):
+    judge(kernel, _case("float32", 1, 2, 1, 3, 40, 0, 70, scale=1.0))
+
+
+@pytest.mark.parametrize("kernel", ATTENTIONS)
 def test_scale_is_a_parameter(judge, kernel):
     judge(kernel, _case("float32", 1, 2, 2, 7, 19, 8, 8, scale=0.3))
 
