@@ -422,7 +422,8 @@ def accumulate(total: Any, addend: Any) -> Any:
             fresh = fresh + numerics.unit_roundoff * (np.abs(array.value) + size)
         fresh = np.where(np.isfinite(value), fresh, 0.0)
         started = joined.terms * np.square(more.value)  # every partial sum holds it
-        likely = deviation(numerics, joined.terms, value, joined, 2.0 * started + np.square(array.value), 0.0)
+        lost = np.where(size * numerics.accumulator_roundoff * facts.terms > facts.magnitude, np.abs(array.value), 0.0)
+        likely = deviation(numerics, joined.terms, value, joined, 2.0 * started + np.square(array.value), lost)
         sigma = root_sum(array.sigma, np.where(fresh > 0.0, likely, 0.0))
         sigma = root_sum(sigma, more.sigma)
     result = make(value, numerics, joined.own + fresh, sigma, plus(array.common, more.common), True)

@@ -54,7 +54,8 @@ def holds_exactly(numerics: Numerics, facts: SumFacts) -> Any:
 def deviation(numerics: Numerics, terms: Any, y: Array, facts: SumFacts, worst_prefix: Any, swamped: Any) -> Array:
     """Standard deviation of a sum over honest orders (u²/3 times the expected squares of its partial sums)."""
     u = numerics.accumulator_roundoff
-    random_order = terms * (y * y / 3.0 + facts.squares / 6.0) + facts.squares
+    # the mean over random orders is n(y²/3 + q/6) + q; one order shared by a whole output strays to several times q/6
+    random_order = terms * (y * y / 3.0 + facts.squares / 3.0) + facts.squares
     variance = (u * u / 3.0) * (np.maximum(random_order, worst_prefix) + facts.squares * facts.products) * facts.repeats
     systematic = swamped + _underflow(numerics, facts)
     return np.asarray(np.sqrt(variance + systematic * systematic))

@@ -159,7 +159,7 @@ def test_narrow_output(kind: str, rng: np.random.Generator) -> None:
             got = round_to(kernel(a, b).astype(float), name)
             low, high = round_to(result.value - result.bound, name), round_to(result.value + result.bound, name)
             assert ((low <= got) & (got <= high)).all(), f"{name}, {label}"
-            assert (low == high).mean() > 0.5, "most elements have one right result"
+            assert kind != "normal" or (low == high).mean() > 0.5, "most elements have one right result"
 
 
 @pytest.mark.parametrize("kind", KINDS)
