@@ -65,16 +65,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from oracle.error.arithmetic import multiply, scale_exactly
 from oracle.error.array import ErrorBounded, SumFacts, lift, spread
-from oracle.error.elementwise import (
-    add_absolute,
-    exp_log_constant,
-    monotone,
-    multiply,
-    reciprocal_root,
-    scale_exactly,
-)
 from oracle.error.fields import Array, Errors, plus, plus_zero, root_sum, times
+from oracle.error.functions import add_absolute, exp_log_constant, monotone, reciprocal_root
 from oracle.error.lattice import is_power_of_two, lowest_bit
 from oracle.error.registry import UnsupportedOperationError
 from oracle.error.settle import make, settle
@@ -247,11 +241,10 @@ def chain(first: Any, *factors: Any) -> Any:
     A product of some of the factors may underflow or overflow where the whole does not; that is charged.
     """
     numerics = _arithmetic(first, *factors)
-    value = _value(first)
-    for factor in factors:
-        value = value * _value(factor)
     if numerics is None:
-        return value
+        return math.prod(factors, start=first)
+    with np.errstate(all="ignore"):
+        value = math.prod((_value(factor) for factor in factors), start=_value(first))
     inputs = [settle(lift(x, numerics)) for x in (first, *factors)]
     with np.errstate(all="ignore"):
         result: Any = inputs[0]
@@ -360,9 +353,9 @@ def scaled(product: Any, scale: float) -> Any:
         )
     numerics = product.numerics
     array, facts = lifted_sum_facts(product, numerics)
-    value = product.value * scale
     size = abs(float(scale))
     with np.errstate(all="ignore"):
+        value = product.value * scale
         if bool(is_power_of_two(scale).all()):
             result = scale_exactly(array, float(scale))
             underflow = facts.terms * numerics.format.min_subnormal * max(1.0, size)
@@ -397,7 +390,8 @@ def accumulate(total: Any, addend: Any) -> Any:
     if numerics is None:
         return total + addend
     array, facts = lifted_sum_facts(total, numerics)
-    value = np.asarray(array.value + _value(addend))
+    with np.errstate(all="ignore"):
+        value = np.asarray(array.value + _value(addend))
     if value.shape != array.shape:
         raise ValueError(
             f"accumulate(): the addend of shape {np.shape(addend)} does not broadcast to the sum's shape {array.shape}."

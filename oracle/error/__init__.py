@@ -15,7 +15,7 @@ Words for legal rewrites are in `oracle.vocabulary`.
 """
 
 # importing these modules fills the tables of rules
-from oracle.error import comparison, contraction, elementwise, reductions, selection, structure
+from oracle.error import arithmetic, comparison, contraction, functions, reductions, selection, structure
 from oracle.error.array import ErrorBounded, exact
 from oracle.error.comparison import ThreeValued
 from oracle.error.envelope import Envelope, envelope
@@ -27,11 +27,12 @@ __all__ = [
     "ThreeValued",
     "UndecidableError",
     "UnsupportedOperationError",
+    "arithmetic",
     "comparison",
     "contraction",
-    "elementwise",
     "envelope",
     "exact",
+    "functions",
     "reductions",
     "selection",
     "structure",

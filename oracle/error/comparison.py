@@ -8,8 +8,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from oracle.error.arithmetic import operands
 from oracle.error.array import ErrorBounded
-from oracle.error.elementwise import operands
 from oracle.error.fields import plus_zero
 from oracle.error.registry import FUNCTIONS, UndecidableError, UnsupportedOperationError, ufunc_rule
 from oracle.numerics import Numerics

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from oracle.error.arithmetic import subtract
 from oracle.error.array import ErrorBounded, lift
-from oracle.error.elementwise import subtract
 from oracle.error.fields import Errors
 from oracle.error.registry import FUNCTIONS, UnsupportedOperationError, function_rule
 from oracle.error.settle import make
