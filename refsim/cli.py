@@ -109,9 +109,7 @@ def check(
 @main.command()
 @click.argument("source", metavar="FILE|JSON")
 @_backend_options
-def replay(
-    source: str, backend: str, device: str, strict: bool, form: str, output: Path | None, debug: bool
-) -> None:
+def replay(source: str, backend: str, device: str, strict: bool, form: str, output: Path | None, debug: bool) -> None:
     """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
     that failed."""
     with _reported(debug):

@@ -20,9 +20,7 @@ def _axis_in_range(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str |
 
 
 @operator(family="reduce", check=_axis_in_range)
-def sum(
-    x: Annotated[Array, Floats("...")], *, axis: int | None = None
-) -> Annotated[Array, Output("out", like="x")]:
+def sum(x: Annotated[Array, Floats("...")], *, axis: int | None = None) -> Annotated[Array, Output("out", like="x")]:
     """Sum over one axis, or over all of them: ``out = Σ x``.
 
     Parameters

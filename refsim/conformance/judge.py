@@ -128,9 +128,7 @@ class Judge:
         ratio = np.where(outside, ratio, np.minimum(ratio, 1.0))  # the interval is widened by a float64 step
         return np.where(self.unjudged, 0.0, ratio)
 
-    def _suspect(
-        self, returned: np.ndarray[Any, Any], half_step: np.ndarray[Any, Any]
-    ) -> tuple[str, Element] | None:
+    def _suspect(self, returned: np.ndarray[Any, Any], half_step: np.ndarray[Any, Any]) -> tuple[str, Element] | None:
         """The statistical tier: message and worst element, or None."""
         sigma = np.asarray(self.expected.sigma, np.float64)
         with np.errstate(all="ignore"):

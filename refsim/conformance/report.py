@@ -92,8 +92,8 @@ def _paragraph(result: Result, report: Report, debug: bool) -> str:
         count = len(result.failures)
         lines.append(f"  {count} of {result.cases} cases; the first: {escape(str(first.case))}")
         lines.append(f"  again: {escape(_command(first, report))}")
-        if debug and first.traceback:
-            lines.append(escape(first.traceback.rstrip()))
+        if first.detail and (debug or first.verdict is not Verdict.ERROR):
+            lines.extend(f"    {escape(line)}" for line in first.detail.rstrip().splitlines())
     return "\n".join(lines)
 
 

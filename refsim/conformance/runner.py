@@ -186,7 +186,8 @@ def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed
     if errors:
         more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
         first = errors[0]
-        return _fails(item, "simulator finding", f"{first.kind} at {first.file}:{first.line}: {first.message}{more}")
+        text = f"{first.kind} at {first.file}:{first.line}: {first.message}{more}"
+        return _fails(item, "simulator finding", text, str(first))
     if len(result.outputs) != len(item.judges):
         names = ", ".join(judge.expected.name for judge in item.judges)
         return _fails(item, "outputs", f"{len(result.outputs)} outputs in place of {len(item.judges)} ({names})")
@@ -222,17 +223,15 @@ def _failure(case: Case, judgement: Judgement) -> Failure:
     )
 
 
-def _fails(item: Prepared, reason: str, message: str) -> Outcome:
-    return Outcome(Verdict.FAIL, np.inf, Failure(item.case, Verdict.FAIL, reason, message))
+def _fails(item: Prepared, reason: str, message: str, detail: str = "") -> Outcome:
+    return Outcome(Verdict.FAIL, np.inf, Failure(item.case, Verdict.FAIL, reason, message, detail=detail))
 
 
 def _raised(case: Case, error: BaseException) -> Outcome:
     text = " ".join(str(error).split())
     trace = "".join(traceback.format_exception(error))
-    return Outcome(
-        Verdict.ERROR,
-        failure=Failure(case, Verdict.ERROR, "exception", f"raised {type(error).__name__}: {text}", traceback=trace),
-    )
+    message = f"raised {type(error).__name__}: {text}"
+    return Outcome(Verdict.ERROR, failure=Failure(case, Verdict.ERROR, "exception", message, detail=trace))
 
 
 def _sum_up(outcomes: Sequence[Outcome], judged: Sequence[Refusals]) -> tuple[Verdict, str]:

@@ -67,8 +67,8 @@ class Failure:
         One paragraph.
     wrong, total : int
         Elements that lie outside, of how many; 0 where elements were not looked at.
-    traceback : str
-        Of an exception; empty otherwise.
+    detail : str
+        Several lines: an exception's traceback, or the simulator's finding in full; empty otherwise.
     """
 
     case: Case
@@ -78,7 +78,7 @@ class Failure:
     element: Element | None = None
     wrong: int = 0
     total: int = 0
-    traceback: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)

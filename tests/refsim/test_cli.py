@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from refsim.cli import main
 
-MINE = '''
+MINE = """
 import numpy as np
 from numba import cuda, float64
 
@@ -76,7 +76,7 @@ def launches_carelessly(launcher, x, weight, eps=1e-6):
     if x.size:
         launcher.launch(careless_kernel, (x.shape[0] + 31) // 32, 32, launcher.array(x), out)
     return out
-'''
+"""
 
 
 @pytest.fixture
@@ -114,6 +114,7 @@ def test_a_kernel_out_of_bounds_is_a_finding(mine):
     assert "simulator finding: out_of_bounds at " in result.output
     assert f"{mine}:{MINE[: MINE.index('out[row, col] = x[row, col]')].count(chr(10)) + 1}" in result.output
     assert "--device sim:sm_90" in result.output
+    assert "        out[row, col] = x[row, col]" in result.output
 
 
 @pytest.mark.parametrize(

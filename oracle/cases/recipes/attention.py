@@ -17,9 +17,7 @@ Builder: TypeAlias = Callable[[np.random.Generator, Shape, Shape, Shape, float, 
 
 
 def _rows(q_class: str, k_class: str, v_class: str, q_factor: float = 1.0) -> Builder:
-    def build(
-        rng: np.random.Generator, q: Shape, k: Shape, v: Shape, scale: float, number_format: Format
-    ) -> Triple:
+    def build(rng: np.random.Generator, q: Shape, k: Shape, v: Shape, scale: float, number_format: Format) -> Triple:
         return (
             q_factor * draw_rows(q_class, rng, q, number_format, MIXED),
             draw_rows(k_class, rng, k, number_format, MIXED),
@@ -114,9 +112,7 @@ def _attention_draw(build: Builder) -> Draw:
     return draw
 
 
-def _dims(
-    batch: int, heads: int, kv_heads: int, queries: int, keys: int, head_dim: int, v_dim: int
-) -> dict[str, int]:
+def _dims(batch: int, heads: int, kv_heads: int, queries: int, keys: int, head_dim: int, v_dim: int) -> dict[str, int]:
     names = ("batch", "heads", "queries", "head_dim", "kv_heads", "keys", "v_dim")
     return dict(zip(names, (batch, heads, queries, head_dim, kv_heads, keys, v_dim), strict=True))
 

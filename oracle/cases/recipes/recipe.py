@@ -12,9 +12,7 @@ from oracle.cases.values import Shape
 from oracle.formats import Format
 from oracle.signature import Array
 
-Draw: TypeAlias = Callable[
-    [np.random.Generator, Mapping[str, Shape], Mapping[str, Any], Format], dict[str, Array]
-]
+Draw: TypeAlias = Callable[[np.random.Generator, Mapping[str, Shape], Mapping[str, Any], Format], dict[str, Array]]
 
 # Sizes at which kernels go wrong: 0 and 1, primes, and one below, at and one above common tile sizes.
 SIZES = (1, 2, 3, 5, 7, 13, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 97, 127, 128, 129)

@@ -9,7 +9,7 @@ import numpy as np
 
 import refsim
 from oracle.numerics import Numerics
-from refsim.conformance.backends.backend import Capability, Refused, RunResult, promised, usual_numerics
+from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised, usual_numerics
 from refsim.library import Kernel, SimulatedLauncher
 
 
@@ -24,11 +24,19 @@ class KernelBackend:
         In the order of the report.
     device : str
         A simulated device such as ``sim:sm_90``.
+
+    Raises
+    ------
+    UsageError
+        Two kernels have the same name.
     """
 
     def __init__(self, name: str, kernels: Iterable[Kernel], device: str = "sim:sm_90") -> None:
         self.name = name
-        self.kernels = {kernel.name: kernel for kernel in kernels}
+        self.kernels: dict[str, Kernel] = {}
+        for kernel in kernels:
+            if self.kernels.setdefault(kernel.name, kernel) is not kernel:
+                raise UsageError(f"{name} has two kernels called {kernel.name!r}; give each a name of its own")
         self.device = device
 
     def on(self, device: str) -> KernelBackend:

@@ -164,6 +164,12 @@ def test_a_kernel_beyond_the_simulator_is_refused(source):
         load(f"{unsupported}:entry").run("rmsnorm", "entry", {"x": x, "weight": x[0]}, {"eps": 1e-6})
 
 
+def test_kernels_have_names_of_their_own():
+    first, second = (Kernel("k", ("sum",), (dtype,), lambda *arguments: ()) for dtype in ("float32", "float64"))
+    with pytest.raises(UsageError, match="two kernels called 'k'"):
+        KernelBackend("mine", [first, second])
+
+
 def test_numerics_by_name():
     kernel = Kernel("k", ("sum",), ("float32", "float64"), lambda *arguments: (), numerics={"float32": "float32_fast"})
     backend = KernelBackend("mine", [kernel])

@@ -144,7 +144,7 @@ def test_raising_is_an_error_with_its_traceback(error):
     result = row_of(raising)
     assert result.verdict is Verdict.ERROR
     assert type(error).__name__ in result.reason
-    assert "in raising" in result.failures[0].traceback
+    assert "in raising" in result.failures[0].detail
     assert result.worst_margin is None
 
 
@@ -227,7 +227,5 @@ def test_exit_code_of_the_worst_row():
 
 def test_progress_counts_every_case():
     seen = []
-    check(
-        Scripted(), ["rmsnorm"], ["float32"], count=7, progress=lambda row, done, total: seen.append((done, total))
-    )
+    check(Scripted(), ["rmsnorm"], ["float32"], count=7, progress=lambda row, done, total: seen.append((done, total)))
     assert seen == [(done, 7) for done in range(1, 8)]

@@ -67,9 +67,7 @@ def _two_passes(
     return implementation
 
 
-def _tiles(
-    tile, rescale_out=True, rescale_total=True, start=-np.inf, accumulator=lambda out: out, unmasked_tail=False
-):
+def _tiles(tile, rescale_out=True, rescale_total=True, start=-np.inf, accumulator=lambda out: out, unmasked_tail=False):
     """One pass over tiles of keys with a running maximum."""
 
     def implementation(q, k, v, causal="none", scale=None):
@@ -159,7 +157,7 @@ def _truncating_store(q, k, v, causal="none", scale=None):
 
 def _lse_shifted(q, k, v, causal="none", scale=None):
     out, lse = HONEST["two_passes"](q, k, v, causal, scale)
-    scores = (q.astype(np.float64) @ np.swapaxes(heads_of(k, q.shape[1]).astype(np.float64), -1, -2))
+    scores = q.astype(np.float64) @ np.swapaxes(heads_of(k, q.shape[1]).astype(np.float64), -1, -2)
     factor = q.shape[-1] ** -0.5 if scale is None else scale
     scores = np.where(visible(q.shape[2], k.shape[2], causal), scores * factor, -np.inf)
     largest = scores.max(axis=-1, initial=-np.inf)
