@@ -15,6 +15,7 @@ from honest_kernels import (
     flash,
     one_pass,
     product_in_blocks,
+    product_in_order,
     rms_divide,
     rms_reciprocal,
     rmsnorm,
@@ -175,3 +176,15 @@ def test_bound_is_useful(
     print(f"{operator}: bound / error {bound:.3g}, sigma / error {sigma:.3g}")
     assert bound < 3000
     assert 0.2 < sigma < 100
+
+
+def test_long_contraction_keeps_its_power() -> None:
+    """At K = 16,384 the guaranteed bound no longer sees TF32; sigma does, and honest orders stay inside."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.random(shape).astype(F) for shape in ((8, 16384), (16384, 8)))
+    result = analysed(np.matmul, a, b)
+    for order in (np.arange(16384), rng.permutation(16384)):
+        assert_honest(result, product_in_order(order)(a, b), "K = 16,384")
+    low = product_in_blocks(tf32(a), tf32(b))
+    assert (np.abs(low - result.value) < result.bound).all()
+    assert rms(scores_of(result, low)) > 50
