@@ -76,9 +76,9 @@ def test_nan_and_infinity_reach_the_sum(run, kernel):
 @given(
     kernel=st.sampled_from(SUMS),
     dtype=st.sampled_from(DTYPES),
-    shape=st.lists(st.sampled_from((0, 1, 2, 3, 5, 7, 33, 130)), min_size=1, max_size=3),
+    shape=st.lists(st.sampled_from((0, 1, 2, 3, 5, 33, 66)), min_size=1, max_size=3),
     data=st.data(),
 )
 def test_any_shape(judge, kernel, dtype, shape, data):
     axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1), "axis")
-    judge(kernel, _case(dtype, shape, axis))
+    judge(kernel, _case(dtype, shape, axis, value_class="uniform"))
