@@ -180,7 +180,8 @@ class Signature:
 
     def shape_of(self, name: str, sizes: Mapping[str, int], params: Mapping[str, Any]) -> tuple[int, ...]:
         """Shape of input ``name`` where the named dimensions have the given sizes."""
-        leading = tuple(size for dim, size in sizes.items() if dim[0] == "d" and dim[1:].isdigit())
+        numbered = sorted((dim for dim in sizes if dim[0] == "d" and dim[1:].isdigit()), key=lambda dim: int(dim[1:]))
+        leading = tuple(sizes[dim] for dim in numbered)
         shape: tuple[int, ...] = ()
         for dim in self.inputs[name].order(params):
             shape += leading if dim == "..." else (sizes[dim],)

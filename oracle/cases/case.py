@@ -12,7 +12,7 @@ import numpy as np
 from oracle.cases.layouts import LAYOUTS
 from oracle.cases.recipes import recipe_of
 from oracle.formats import FORMATS, cast
-from oracle.operator import find_operator
+from oracle.operator import Operator, find_operator
 from oracle.signature import Array, InputError
 
 
@@ -51,9 +51,14 @@ class Case:
         record = find_operator(self.operator)
         classes = recipe_of(self.operator).classes
         _require("dtype", self.dtype, record.dtypes)
+        _check_sizes(record, self.dims)
         _require("value_class", self.value_class, tuple(classes))
         _require("layout", self.layout, tuple(LAYOUTS))
         record.signature.complete(self.params)
+        for name in self.absent:
+            _require("absent input", name, tuple(name for name, spec in record.inputs.items() if spec.optional))
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"seed {self.seed!r} must be an integer of at least 0")
 
     def inputs(self) -> dict[str, Array | None]:
         """The input arrays, in the operator's order; None for those left out. Every call draws fresh, equal arrays."""
@@ -104,6 +109,21 @@ class Case:
         absent = "".join(f" without {name}" for name in self.absent)
         drawn = f"{self.value_class} · {self.layout} · seed {self.seed}"
         return f"{self.operator} {self.dtype} {shape}{params}{absent} · {drawn}"
+
+
+def _check_sizes(record: Operator, dims: Mapping[str, int]) -> None:
+    """Each named dimension has a size, and nothing else has."""
+    named = {dim for spec in record.inputs.values() for dim in spec.dims}
+    leading = [f"d{axis}" for axis in range(len(dims))] if "..." in named else []
+    named.discard("...")
+    for name in sorted(named):
+        if name not in dims:
+            raise InputError(f"{record.name}: the case gives no size for dimension {name!r}")
+    for name in dims:
+        _require("dimension", name, (*sorted(named), *leading))
+    for name, size in dims.items():
+        if not isinstance(size, int) or size < 0:
+            raise InputError(f"{record.name}: size {size!r} of dimension {name!r} must be an integer of at least 0")
 
 
 def _require(what: str, value: str, allowed: tuple[str, ...]) -> None:

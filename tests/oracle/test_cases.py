@@ -123,6 +123,13 @@ def test_value_classes_are_what_they_say(dtype):
         ({"layout": "zigzag"}, "layout 'zigzag'"),
         ({"params": {"axis": "x"}}, "axis='x'"),
         ({"shape": [1]}, "no field 'shape'"),
+        ({"dims": {"rows": 3}}, "dimension 'rows'"),
+        ({"dims": {"d1": 3}}, "dimension 'd1'"),
+        ({"dims": {"d0": -3}}, "size -3 of dimension 'd0'"),
+        ({"dims": {"d0": 1.5}}, "size 1.5"),
+        ({"seed": -1}, "seed -1"),
+        ({"absent": ["x"]}, "absent input 'x'"),
+        ({"operator": "matmul", "dims": {"m": 1, "n": 2}}, "no size for dimension 'k'"),
     ],
 )
 def test_a_case_refuses_what_it_does_not_know(changes, words):
@@ -137,6 +144,10 @@ def test_a_case_needs_its_fields():
         Case.from_json({"operator": "sum", "dtype": "float32"})
     with pytest.raises(InputError, match="not list"):
         Case.from_json("[]")
+
+
+def test_leading_dimensions_go_by_their_numbers():
+    assert Case("sum", "float32", {"d1": 5, "d0": 3}).inputs()["x"].shape == (3, 5)
 
 
 def test_count_and_seed_are_checked():
