@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ from refsim.dialect import (
 )
 from refsim.engine import intrinsics
 from refsim.engine.lanes import merge, rejoin
-from refsim.engine.liveness import Liveness, Names, variables
+from refsim.engine.liveness import Liveness, Names, Needs, variables
 from refsim.engine.memory import lane_dtype
 from refsim.errors import UnsupportedError
 
@@ -114,28 +113,10 @@ def wrap_int64(value: Any) -> Any:
     return value
 
 
-def converter(source: str, target: str) -> Callable[[Any], Any]:
-    """Conversion between two scalar types, for lane values."""
-    if source in FLOATS and target in FLOATS:
-        dtype = np.dtype(target)
-        scalar = dtype.type
-        return lambda value: value.astype(dtype) if isinstance(value, np.ndarray) else scalar(value)
-    return partial(intrinsics.convert, source=source, target=target)
-
-
 def implementation(name: str, operand: str, place: Place | None) -> Callable[..., Any]:
-    """Lane implementation of an operator or function by the front end's name.
-
-    A number after the last dot picks one of several results; ``.skips_nan`` picks the C minimum or maximum.
-    """
-    stem, _, suffix = name.rpartition(".")
-    if suffix.isdigit():
-        inner, item = implementation(stem, operand, place), int(suffix)
-        return lambda *args: inner(*args)[item]
-    if suffix == "skips_nan":
-        name = {"min": "fmin", "max": "fmax"}[stem]
+    """Lane implementation of a function by the front end's name; an error with its place if there is none."""
     try:
-        return intrinsics.implementation(intrinsics.intrinsic_name(name), operand)
+        return intrinsics.function(name, operand)
     except KeyError as error:
         raise UnsupportedError(f"{name} on {operand} is not supported yet", place) from error
 
@@ -385,15 +366,20 @@ class CodeGenerator:
         condition = self.expression(s.condition)
         yes, no, parent, kept, end = (self.fresh(p) for p in ("y", "n", "p", "k", "r"))
         cut_then, cut_other = self.lanes(needs.then), self.lanes(needs.otherwise)
-        merged = self.lanes(needs.after if needs.lossy else needs.after & needs.assigned)
+        merged = self.lanes(needs.out)
         saved = sorted(set(cut_then) | set(cut_other) | set(merged))
+        # a loop inside a side that all threads take cuts variables too
+        nested = not needs.lossy and any(isinstance(part, (If, Loop, Block)) for part in (*s.then, *s.otherwise))
         self.emit(f"{parent} = S")
+        if nested:
+            self.emit(f"{kept} = {self.tuple_of(saved)}")
         self.emit(f"{yes}, {no} = S.split({condition})")
         self.emit(f"if {yes} is not None:")
         self.depth += 1
         self.emit(f"if {no} is not None:")
         self.depth += 1
-        self.emit(f"{kept} = {self.tuple_of(saved)}")
+        if not nested:
+            self.emit(f"{kept} = {self.tuple_of(saved)}")
         self._cut(yes, cut_then)
         self.depth -= 1
         self.depth -= 1
@@ -421,10 +407,16 @@ class CodeGenerator:
         else:
             if merged:
                 self.emit(f"{self.tuple_of(merged)} = rejoin({parent}, {yes}, {end}[1], {no}, {self.tuple_of(merged)}, {dtypes})")
+            if nested:
+                if not merged:
+                    self.emit("pass")
+                self.depth -= 2
             for position, name in enumerate(saved):
                 if name not in merged:
                     self.emit(f"{self.name(name)} = {kept}[{position}]")
             self.emit(f"S = {parent}")
+            if nested:
+                return
         self.depth -= 2
 
     def _cut(self, lanes: str, names: list[str]) -> None:
@@ -436,25 +428,39 @@ class CodeGenerator:
         needs = self.liveness.needs[id(s)]
         exits, parent = self.fresh("b"), self.fresh("p")
         self.exits[s.label] = exits
+        through = self._save_through(needs, needs.head)
         self.emit(f"{exits} = []")
         self.emit(f"{parent} = S")
         depth = self.depth
         self.block(s.body)
         self.depth = depth
-        self._join_exits(exits, parent, self.lanes(needs.after))
+        self._join_exits(exits, parent, needs, through)
 
-    def _join_exits(self, exits: str, parent: str, live: list[str]) -> None:
+    def _save_through(self, needs: Needs, inside: Names) -> tuple[str, list[str]]:
+        """Keep variables that a statement may cut but does not change; returns where, and which."""
+        names = [] if needs.lossy else self.lanes((needs.after - needs.out) & inside)
+        kept = self.fresh("k")
+        if names:
+            self.emit(f"{kept} = {self.tuple_of(names)}")
+        return kept, names
+
+    def _join_exits(self, exits: str, parent: str, needs: Needs, through: tuple[str, list[str]]) -> None:
+        live = self.lanes(needs.out)
         values = self.tuple_of(live)
         self.emit(f"if {exits}:")
         self.emit(f" if S is not None: {exits}.append((S, {values}))")
         self.emit(f" S, {values if live else '_'} = B.leave({parent}, {exits}, {self.dtypes_of(live)})")
+        kept, names = through
+        if names:
+            self.emit(f"{self.tuple_of(names)} = {kept}")
 
     def _loop(self, s: Loop) -> None:
         needs = self.liveness.needs[id(s)]
         exits, parent = self.fresh("b"), self.fresh("p")
         self.exits[s.label] = exits
-        live = self.lanes(needs.after)
+        live = self.lanes(needs.out)
         head = self.lanes(needs.head)
+        through = self._save_through(needs, needs.head)
         watched = self._watched(s)
         self.emit(f"{exits} = []")
         self.emit(f"{parent} = S")
@@ -488,7 +494,7 @@ class CodeGenerator:
             self.emit(f"if not {trips} & 1023: {before} = (S, B.run.fingerprint(B), {now})")
             self.emit(f"elif {trips} & 1023 == 1 and {trips} > 1: B.looped(S, {before}, {now}, {site})")
         self.depth -= 1
-        self._join_exits(exits, parent, live)
+        self._join_exits(exits, parent, needs, through)
 
     def _watched(self, s: Loop) -> list[str] | None:
         """Variables on which a ``while`` loop's course depends; None for counted loops, which end."""
@@ -535,7 +541,7 @@ class CodeGenerator:
         if source == target or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
             return inner
         name = f"from_{source}_to_{target}"
-        self.namespace[name] = converter(source, target)
+        self.namespace[name] = intrinsics.converter(source, target)
         return f"{name}({inner})"
 
     def _e_unary(self, e: Unary) -> str:
@@ -551,7 +557,7 @@ class CodeGenerator:
         if kind == "int64":
             return f"({source})" if bits <= 62 else f"wrap_int64({source})"
         name = f"wrap_{kind}"
-        self.namespace[name] = partial(intrinsics.wrap, name=kind)
+        self.namespace[name] = intrinsics.wrapper(kind)
         return f"{name}({source})"
 
     def _e_binary(self, e: Binary) -> str:
@@ -571,7 +577,7 @@ class CodeGenerator:
                 return f"({left} >> {power.bit_length() - 1})" if e.op == "//" else f"({left} & {power - 1})"
             return f"({left} {e.op} {power})"
         name = f"{BINARY_NAMES[e.op]}_{kind}"
-        self.namespace[name] = implementation(e.op, kind, self.place)
+        self.namespace[name] = intrinsics.binary(e.op, kind)
         return f"{name}({left}, {right})"
 
     def _e_compare(self, e: Compare) -> str:
@@ -633,7 +639,7 @@ class CodeGenerator:
         result = self.fresh()
         site = self.site(e.place, e.op, e.op)
         self.emit(f"{result} = B.warp(S, {site}, {e.op!r}, ({args}), {kind!r})")
-        return result
+        return self._wrapped(result, "int32", 32) if e.type == "int32" and not e.op.startswith("shfl") else result
 
     def _e_blockvote(self, e: BlockVote) -> str:
         predicate = self.expression(e.predicate)

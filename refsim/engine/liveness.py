@@ -26,16 +26,17 @@ NONE: Names = frozenset()
 class Needs:
     """Liveness around one `If`, `Loop` or `Block`.
 
-    `lossy` says that threads may leave it to a label outside; `head` is what a loop needs at the start of a
-    trip; `then` and `otherwise` what the sides of a branch need.
+    `lossy` says that threads may leave it to a label outside. If none can, the set after the statement is the
+    one before it, and only the variables in `out` need joining: the others are what they were. `head` is what a
+    loop needs at the start of a trip, `then` and `otherwise` what the sides of a branch need.
     """
 
     after: Names
     lossy: bool
+    out: Names
     then: Names = NONE
     otherwise: Names = NONE
     head: Names = NONE
-    assigned: Names = NONE
 
 
 def variables(node: Any) -> Names:
@@ -75,34 +76,30 @@ class Liveness:
             return (after - {statement.name}) | variables(statement)
         if isinstance(statement, Break):
             return self.at_exit[statement.label]
+        if not isinstance(statement, (If, Block, Loop)):
+            return after | variables(statement)
+        lossy = bool(leaves([statement]))
+        assigned = assigned_in([statement])
+        out = after if lossy else after & assigned
+        through = NONE if lossy else after - assigned
         if isinstance(statement, If):
-            lossy = bool(leaves([statement]))
-            assigned = assigned_in(statement.then) | assigned_in(statement.otherwise)
-            out = after if lossy else after & assigned
             then = self._walk(statement.then, out)
             otherwise = self._walk(statement.otherwise, out)
-            self.needs[id(statement)] = Needs(after, lossy, then, otherwise, assigned=assigned)
-            return then | otherwise | _reads(statement.condition) | (NONE if lossy else after)
+            self.needs[id(statement)] = Needs(after, lossy, out, then, otherwise)
+            return then | otherwise | through | _reads(statement.condition)
+        self.at_exit[statement.label] = out
         if isinstance(statement, Block):
-            self.at_exit[statement.label] = after
-            self.needs[id(statement)] = Needs(after, bool(leaves([statement])), assigned=assigned_in([statement]))
-            return self._walk(statement.body, after) | (after - assigned_in(statement.body))
-        if isinstance(statement, Loop):
-            self.at_exit[statement.label] = after
-            head = after
+            inside = self._walk(statement.body, out)
+        else:
+            condition = NONE if statement.condition is None else _reads(statement.condition)
+            inside = out
             while True:
-                condition: Names = NONE
-                if statement.condition is not None:
-                    condition = _reads(statement.condition)
-                before = self._walk(statement.body, self._walk(statement.step, head)) | condition | head
-                if before == head:
+                before = self._walk(statement.body, self._walk(statement.step, inside)) | condition | inside
+                if before == inside:
                     break
-                head = before
-            self.needs[id(statement)] = Needs(
-                after, bool(leaves([statement])), head=head, assigned=assigned_in([statement])
-            )
-            return head
-        return after | variables(statement)
+                inside = before
+        self.needs[id(statement)] = Needs(after, lossy, out, head=inside)
+        return inside | through
 
 
 def _reads(expression: Any) -> Names:
