@@ -1,0 +1,128 @@
+"""What the documentation shows is what happens, and what it lists is what there is."""
+
+import inspect
+import re
+import runpy
+import shlex
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import refsim
+from refsim.checks.findings import CHECK_GROUPS, KINDS
+from refsim.cli import main
+from refsim.conformance.verdicts import Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = [page for page in PAGES if "```python\n# " in page.read_text(encoding="utf-8")]
+FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<target>[^)#* ]+)\)")
+
+
+def blocks(page):
+    return [(match["language"], match["body"]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+def page_name(page):
+    return str(page.relative_to(ROOT))
+
+
+def shown(text, folder):
+    """Output as the documentation prints it: without the test's folder and without spaces at line ends."""
+    return "\n".join(line.rstrip() for line in text.replace(f"{folder}/", "").splitlines()).rstrip()
+
+
+def same(printed, wanted):
+    """Equal; in the documentation a line of … stands for any number of lines, … within a line for any text."""
+    pattern = re.escape(wanted.rstrip()).replace("…\n", "(.*\n)*?").replace("…", ".*")
+    return re.fullmatch(pattern, printed) is not None
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=page_name)
+def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    output = ""
+    for language, body in blocks(page):
+        if language == "python" and not body.startswith(">>>"):  # a session is run where its page belongs
+            name = re.match(r"# (\w+\.py)\n", body)
+            assert name, f"an example starts with the name of its file:\n{body}"
+            path = tmp_path / name[1]
+            path.write_text(body, encoding="utf-8")
+            capsys.readouterr()
+            runpy.run_path(str(path))
+            output = shown(capsys.readouterr().out, tmp_path)
+            ran += 1
+        elif language == "text" and ran:
+            assert same(output, body), f"{page_name(page)} shows\n{body}\nbut this is printed:\n{output}"
+        elif language == "console":
+            for command, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
+                if not command.startswith("refsim "):
+                    continue  # installation: .ci/run runs these
+                result = CliRunner().invoke(main, shlex.split(command)[1:])
+                assert result.exit_code == 0, result.output
+                assert same(shown(result.stdout, tmp_path), wanted), f"{command} prints\n{result.stdout}"
+    assert ran
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_links_lead_somewhere(page):
+    for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if not match["target"].startswith("http"):
+            assert (page.parent / match["target"]).exists(), match["target"]
+
+
+def test_readme_and_ci_run_the_same_two_commands():
+    commands = ["python -m pip install -e . && refsim check", "python -m pip install -e '.[test]' && python -m pytest"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    for command in commands:
+        assert f"$ {command}\n" in readme
+        assert f'step "{command}"\n' in script
+
+
+def test_command_line_reference_is_complete():
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    sections = dict.fromkeys(main.commands, "")
+    for section in page.split("\n## ")[1:]:
+        name = re.match(r"`refsim (\w+)", section)
+        if name:
+            sections[name[1]] = section
+    for name, command in main.commands.items():
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("-"):
+                    assert f"`{option}`" in sections[name], f"{name} {option}"
+            if name == "check" and isinstance(parameter.default, int | str) and not isinstance(parameter.default, bool):
+                (row,) = [line for line in page.splitlines() if line.startswith(f"| `{parameter.opts[0]}`")]
+                assert str(parameter.default) in row, row
+
+
+def test_findings_reference_is_complete():
+    page = (ROOT / "docs" / "reference" / "findings.md").read_text(encoding="utf-8")
+    for field in fields(refsim.Finding):
+        assert f"`{field.name}`" in page, field.name
+    for name in inspect.signature(refsim.launch).parameters:
+        assert f"`{name}`" in page, name
+    for group, kinds in CHECK_GROUPS.items():
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{group}`")]
+        assert set(re.findall(r"`(\w+)`", row)) == {group, *kinds}
+    howto = (ROOT / "docs" / "howto" / "read_findings.md").read_text(encoding="utf-8")
+    assert all(f"| `{kind}`" in howto for kind in KINDS)
+
+
+def test_json_reference_is_complete():
+    from refsim.conformance import report
+
+    page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
+    keys = set(re.findall(r'"(\w+)":', inspect.getsource(report)))
+    assert keys
+    assert report.SCHEMA in page
+    for key in keys:
+        assert f"`{key}`" in page, key
+    for verdict in Verdict:
+        assert f"`{verdict.value}`" in page
+        assert verdict.value in (ROOT / "docs" / "howto" / "judge_your_kernel.md").read_text(encoding="utf-8")
