@@ -69,7 +69,7 @@ class Access:
     def where(self) -> str:
         """One line: action, thread, block, file and line."""
         who = f" by thread {_triple(self.thread)} in block {_triple(self.block)}" if self.thread is not None else ""
-        return f"{self.action}{who} at {self.file}:{self.line}"
+        return f"{self.action.removesuffix(' of').removesuffix(' on')}{who} at {self.file}:{self.line}"
 
 
 @dataclass(frozen=True)

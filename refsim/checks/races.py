@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
     from refsim.engine.memory import View
 
+UNKNOWN = (1 << 20) - 2  # an agent that stands for several threads, minus one
+
 
 class Conflict:
     """One access of a set of lanes that meets other agents in the cells it touches."""
@@ -54,6 +56,7 @@ class Conflict:
         lane_numbers = self._spread(lane_numbers)[chosen]
         batches = self.run.batch_of(serials)
         columns = self.run.columns_of_batch[batches]
+        lane_numbers = np.where(lane_numbers == UNKNOWN, UNKNOWN * columns, lane_numbers)
         self._settle(chosen, lane_numbers // columns, lane_numbers % columns, batches, serials, True, value)
 
     def write_write_at_once(self, lost: Any, winners: Any, cells: Any, value: Any) -> None:
@@ -158,9 +161,8 @@ class Conflict:
         index = self.view.index_of(self._address_of(lane))
         block, other_block = self.batch.block_of(my_column), run.batches[batch].block_of(column)
         me = run.access(self.site, index, block, run.thread_of(int(self._spread(self.lanes.t)[lane])))
-        other = run.access(run.operations[serial], index, other_block, None if thread < 0 else run.thread_of(thread))
-        if thread + 1 == (1 << 20) - 1:
-            other = run.access(run.operations[serial], index, other_block, None)
+        known = None if thread == UNKNOWN else run.thread_of(thread)
+        other = run.access(run.operations[serial], index, other_block, known)
         first, second = (other_site, site) if earlier else (site, other_site)
         between = "within a block" if block == other_block else "between blocks"
         text = ", ".join(str(i) for i in index)

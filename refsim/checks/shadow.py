@@ -194,6 +194,68 @@ class SharedShadow:
         self.log = [entry for entry in self.log if entry[0] >= low]
 
 
+class _Window:
+    """Cells that form a grid with constant strides: reached as a view, and distinct by construction."""
+
+    distinct = True
+
+    def __init__(self, start: int, shape: tuple[int, ...], strides: tuple[int, int]) -> None:
+        self.start, self.shape, self.strides = start, shape, strides
+
+    def of(self, array: Any) -> Any:
+        item = array.itemsize
+        return np.lib.stride_tricks.as_strided(array[self.start :], self.shape, [s * item for s in self.strides])
+
+    get = of
+
+    def put(self, array: Any, values: Any) -> None:
+        self.of(array)[...] = values
+
+    @property
+    def index(self) -> Any:
+        rows, columns = (np.arange(n) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.start + rows[:, None] + columns
+
+
+class _Scattered:
+    """Cells at any positions, perhaps several lanes at one."""
+
+    distinct = False
+
+    def __init__(self, index: Any) -> None:
+        self.index = index
+
+    def get(self, array: Any) -> Any:
+        return array.take(self.index)
+
+    def put(self, array: Any, values: Any) -> None:
+        array[self.index] = values
+
+
+Cells = _Window | _Scattered
+
+
+def _located(lanes: LaneSet, address: Any) -> Cells:
+    """The cells at a lane value of addresses."""
+    if not isinstance(address, np.ndarray) or address.shape != lanes.shape:
+        return _Scattered(np.broadcast_to(np.asarray(address), lanes.shape))
+    if address.ndim == 2:
+        first = int(address[0, 0])
+        down = int(address[1, 0]) - first if address.shape[0] > 1 else 0
+        across = int(address[0, 1]) - first if address.shape[1] > 1 else 0
+        rows, columns = address.shape
+        apart = down * rows <= across or across * columns <= down or rows == 1 or columns == 1
+        if down >= 0 and across >= 0 and apart and (down or rows == 1) and (across or columns == 1):
+            column, row = address[:, :1], address[:1] - first
+            if (address == column + row).all() and _evenly(column, down) and _evenly(row.T, across):
+                return _Window(first, address.shape, (down, across))
+    return _Scattered(address)
+
+
+def _evenly(values: Any, step: int) -> bool:
+    return bool((values[1:] - values[:-1] == step).all())
+
+
 class GlobalShadow:
     """Shadow of one allocation of global memory over a whole launch.
 
@@ -207,130 +269,134 @@ class GlobalShadow:
         self.races = races
         self.tag = np.zeros(granules if races or initialized is not None else 0, np.int64)
         self.reader = np.zeros(granules, np.int64) if races and reads else None
-        self.spread = np.zeros(granules, np.uint8) if races and reads else None  # 0 one thread, 1 one block, 2 more
+        # who read: 0 one thread, 1 several of a block, 2 several blocks; and the reader before the last one
+        self.spread = np.zeros(granules, np.uint8) if races and reads else None
+        self.earlier = np.zeros(granules, np.int64) if races and reads else None
 
-    def _cells(self, lanes: LaneSet, view: View, address: Any) -> list[Any]:
-        """Granules touched by each lane: one array for each granule of an element."""
-        address = np.broadcast_to(np.asarray(address), lanes.shape).reshape(-1)
-        granule = view.memory.granule
-        per_element = view.data.dtype.itemsize // granule
+    def _cells(self, lanes: LaneSet, view: View, address: Any) -> list[Cells]:
+        """Granules touched by each lane: one entry for each granule of an element."""
+        per_element = view.data.dtype.itemsize // view.memory.granule
         first = (address * per_element if per_element > 1 else address) + view.base
-        return [first + part for part in range(per_element)]
+        return [_located(lanes, first + part) for part in range(per_element)]
+
+    def _own(self, lanes: LaneSet, tag: Any) -> Any:
+        """Cells whose tag is that of the lane itself."""
+        return (tag >= lanes.batch.first_serial << SHIFT) & ((tag & AGENT) == lanes.lane + 1)
 
     def _same_block_ordered(self, lanes: LaneSet, tag: Any) -> Any:
         """Accesses by tag that the own block ordered before this one with a barrier."""
         batch = lanes.batch
         serial = tag >> SHIFT
-        columns = np.broadcast_to(lanes.b, lanes.shape).reshape(-1)
-        bar = batch.bar if type(batch.bar) is int else batch.bar[columns]
-        return (serial >= batch.first_serial) & (((tag & AGENT) - 1) % batch.columns == columns) & (serial < bar)
+        bar = batch.bar if type(batch.bar) is int else batch.bar[lanes.b]
+        return (serial >= batch.first_serial) & (((tag & AGENT) - 1) % batch.columns == lanes.b) & (serial < bar)
 
-    def _suspects(self, lanes: LaneSet, tag: Any) -> Any:
-        """Lanes whose cell was touched by another agent without a barrier in between; None if there are none."""
-        if not tag.any():
-            return None
-        mine = (tag >= lanes.batch.first_serial << SHIFT) & ((tag & AGENT) == lanes.lane.reshape(-1) + 1)
-        suspects = (tag != 0) & ~mine
+    def _check_writers(
+        self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int, value: Any = None
+    ) -> None:
+        """Report lanes whose cell another agent wrote with nothing in between."""
+        if not self.races or not tag.max():
+            return
+        suspects = (tag != 0) & ~self._own(lanes, tag)
         if not suspects.any():
-            return None
+            return
         suspects &= ~self._same_block_ordered(lanes, tag)
-        return suspects if suspects.any() else None
+        if suspects.any():
+            conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
+            conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT, value=value)
+
+    def _check_initialized(self, lanes: LaneSet, view: View, address: Any, cells: Cells, tag: Any, site: int) -> None:
+        if self.initialized is None:
+            return
+        missing = (tag == 0) & ~cells.get(self.initialized)
+        if missing.any():
+            lanes.batch.report_uninitialized(lanes, view, address, missing, site)
 
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check a read against writes and remember the reader."""
         serial = self.run.operation(site)
         for cells in self._cells(lanes, view, address):
-            tag = self.tag.take(cells)
-            if self.initialized is not None:
-                missing = (tag == 0) & ~self.initialized.take(cells)
-                if missing.any():
-                    lanes.batch.report_uninitialized(lanes, view, address, missing.reshape(lanes.shape), site)
-            if not self.races:
-                continue
-            suspects = self._suspects(lanes, tag)
-            if suspects is not None:
-                conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
-                conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT)
-            self._note_reader(lanes, cells, serial)
+            tag = cells.get(self.tag)
+            self._check_initialized(lanes, view, address, cells, tag, site)
+            self._check_writers(lanes, view, address, tag, serial)
+            if self.reader is not None:
+                self._note_reader(lanes, cells, serial)
 
-    def _note_reader(self, lanes: LaneSet, cells: Any, serial: int) -> None:
+    def _note_reader(self, lanes: LaneSet, cells: Cells, serial: int) -> None:
         reader, spread = self.reader, self.spread
-        if reader is None or spread is None:
-            return
+        assert reader is not None
+        assert spread is not None
         lanes.batch.dirty = True
-        mine = (serial << SHIFT) | (lanes.lane.reshape(-1) + 1)
-        before = reader.take(cells)
-        reader[cells] = mine
-        lost = reader.take(cells) != mine
+        mine = (serial << SHIFT) | (lanes.lane + 1)
+        before = cells.get(reader)
+        known = bool(before.max())
         columns = lanes.batch.columns
-        if not before.any():
-            if not lost.any():
-                return
-            level = np.zeros(len(cells), np.uint8)
-        else:
-            ended = self._same_block_ordered(lanes, before)
-            same_batch = before >= lanes.batch.first_serial << SHIFT
-            own = same_batch & ((before & AGENT) == (mine & AGENT))
-            own_block = same_batch & (((before & AGENT) - 1) % columns == ((mine & AGENT) - 1) % columns)
-            level = np.where((before == 0) | own, 0, np.where(own_block, 1, 2)).astype(np.uint8)
-            level = np.maximum(level, spread.take(cells))
-            level[ended & (spread.take(cells) < 2)] = 0
-            spread[cells] = 0
-        if lost.any():
-            winner = reader.take(cells[lost]) & AGENT
-            level[lost] = np.maximum(level[lost], np.where((winner - 1) % columns == ((mine[lost] & AGENT) - 1) % columns, 1, 2))
-        if level.any():
-            np.maximum.at(spread, cells, level)
+        level: Any = None
+        if known:
+            own = (before == 0) | self._own(lanes, before)
+            was = cells.get(spread)
+            if not own.all() or was.any():
+                same_batch = before >= lanes.batch.first_serial << SHIFT
+                own_block = same_batch & (((before & AGENT) - 1) % columns == lanes.b)
+                level = np.maximum(np.where(own, 0, np.where(own_block, 1, 2)).astype(np.uint8), was)
+                level[self._same_block_ordered(lanes, before) & (was < 2)] = 0
+                cells.put(spread, 0)
+        cells.put(reader, mine)
+        if not cells.distinct:
+            winner = cells.get(reader)
+            lost = winner != mine
+            if lost.any():
+                level = np.zeros(lanes.shape, np.uint8) if level is None else level
+                near = ((winner & AGENT) - 1) % columns == lanes.b
+                level[lost] = np.maximum(level[lost], np.where(near, 1, 2)[lost])
+        if level is not None and level.any():
+            np.maximum.at(spread, cells.index.reshape(-1), level.reshape(-1))
+            assert self.earlier is not None
+            displaced = np.where(cells.get(reader) == mine, before, mine)
+            others = (level > 0) & (displaced != 0) & ((displaced & AGENT) != (cells.get(reader) & AGENT))
+            self.earlier[cells.index[others]] = displaced[others]
 
-    def _check_readers(self, lanes: LaneSet, view: View, address: Any, cells: Any, serial: int) -> None:
+    def _check_readers(self, lanes: LaneSet, view: View, address: Any, cells: Cells, serial: int) -> None:
         if self.reader is None or self.spread is None:
             return
-        tag = self.reader.take(cells)
-        if not tag.any():
+        tag = cells.get(self.reader)
+        if not tag.max():
+            return
+        own = (tag == 0) | self._own(lanes, tag)
+        spread = cells.get(self.spread)
+        if own.all() and not spread.any():
             return
         ordered = self._same_block_ordered(lanes, tag)
-        spread = self.spread.take(cells)
-        mine = (tag >= lanes.batch.first_serial << SHIFT) & ((tag & AGENT) == lanes.lane.reshape(-1) + 1)
-        suspects = (tag != 0) & np.where(spread == 2, True, np.where(spread == 1, ~ordered, ~mine & ~ordered))
+        suspects = (tag != 0) & np.where(spread == 2, True, np.where(spread == 1, ~ordered, ~own & ~ordered))
         if suspects.any():
             conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
-            conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT)
+            assert self.earlier is not None
+            other = np.where(own, cells.get(self.earlier), tag)
+            conflict.with_lanes(suspects & (other != 0), (other & AGENT) - 1, other >> SHIFT)
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """Check a write against writes and reads of other threads."""
         serial = self.run.operation(site)
-        mine = (serial << SHIFT) | (lanes.lane.reshape(-1) + 1)
+        mine = (serial << SHIFT) | (lanes.lane + 1)
         for cells in self._cells(lanes, view, address):
-            if self.races:
-                tag = self.tag.take(cells)
-                suspects = self._suspects(lanes, tag)
-                if suspects is not None:
-                    conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
-                    conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT, value=value)
-                self._check_readers(lanes, view, address, cells, serial)
-            self.tag[cells] = mine
-            if self.races:
-                kept = self.tag.take(cells)
+            self._check_writers(lanes, view, address, cells.get(self.tag), serial, value)
+            self._check_readers(lanes, view, address, cells, serial)
+            cells.put(self.tag, mine)
+            if self.races and not cells.distinct:
+                kept = cells.get(self.tag)
                 lost = kept != mine
                 if lost.any():
                     conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
-                    conflict.write_write_at_once(lost, kept & AGENT, cells, value)
+                    conflict.write_write_at_once(
+                        lost.reshape(-1), (kept & AGENT).reshape(-1), cells.index.reshape(-1), value
+                    )
 
     def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check an atomic operation against plain accesses of other threads."""
         serial = self.run.operation(site)
-        mine = (serial << SHIFT) | (lanes.lane.reshape(-1) + 1)
         for cells in self._cells(lanes, view, address):
-            tag = self.tag.take(cells)
-            if self.initialized is not None:
-                missing = (tag == 0) & ~self.initialized.take(cells)
-                if missing.any():
-                    lanes.batch.report_uninitialized(lanes, view, address, missing.reshape(lanes.shape), site)
-            if self.races:
-                suspects = self._suspects(lanes, tag)
-                if suspects is not None:
-                    conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
-                    conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT)
-                self._check_readers(lanes, view, address, cells, serial)
-            self.tag[cells] = mine
+            tag = cells.get(self.tag)
+            self._check_initialized(lanes, view, address, cells, tag, site)
+            self._check_writers(lanes, view, address, tag, serial)
+            self._check_readers(lanes, view, address, cells, serial)
+            cells.put(self.tag, (serial << SHIFT) | (lanes.lane + 1))
         lanes.batch.log_atomic(serial, view, lanes, address)

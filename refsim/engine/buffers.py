@@ -26,6 +26,7 @@ class _Buffer:
         self.reference = weakref.ref(array)
         self.pattern = pattern.tobytes()
         self.written = np.zeros(array.size, bool)
+        self.complete = False
 
 
 _buffers: dict[int, _Buffer] = {}
@@ -100,15 +101,17 @@ def initialized_elements(arrays: list[tuple[str, Any]], low: int, high: int, gra
         if found is None:
             continue
         owner, buffer = found
-        item = owner.dtype.itemsize
-        raw = owner.reshape(-1).view(np.uint8).reshape(-1, item)
-        changed = (raw != np.frombuffer(buffer.pattern, np.uint8)).any(axis=1)
-        buffer.written |= changed
+        if not buffer.complete:
+            words = np.dtype(f"u{owner.dtype.itemsize}")
+            buffer.written |= owner.reshape(-1).view(words) != np.frombuffer(buffer.pattern, words)[0]
+            buffer.complete = bool(buffer.written.all())
+        if buffer.complete:
+            continue
         if known is None:
             known = np.ones((high - low) // granule, bool)
-        per_element = item // granule
+        per_element = owner.dtype.itemsize // granule
         start = (owner.ctypes.data - low) // granule
-        elements = np.repeat(buffer.written, per_element)
+        elements = buffer.written if per_element == 1 else np.repeat(buffer.written, per_element)
         first, last = max(0, start), min(len(known), start + len(elements))
         known[first:last] = elements[first - start : last - start]
     return known

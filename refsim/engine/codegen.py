@@ -155,6 +155,8 @@ class CodeGenerator:
         self.exits: dict[str, str] = {}
         self.place: Place | None = None
         self.names: dict[str, str] = {}
+        self.taken: set[str] = set()
+        self.constants: dict[Any, str] = {}
         self.namespace: dict[str, Any] = {
             "select": select,
             "select_uint64": select_uint64,
@@ -246,18 +248,17 @@ class CodeGenerator:
         """Python name of a program's variable."""
         if variable not in self.names:
             base = "v_" + re.sub(r"\W", "_", variable)
-            taken = set(self.names.values())
-            self.names[variable] = base if base not in taken else f"{base}_{len(taken)}"
+            self.names[variable] = base if base not in self.taken else f"{base}_{len(self.taken)}"
+            self.taken.add(self.names[variable])
         return self.names[variable]
 
     def constant(self, value: Any) -> str:
         """Name of a constant in the function's globals."""
-        for name, held in self.namespace.items():
-            if name.startswith("c_") and type(held) is type(value) and repr(held) == repr(value):
-                return name
-        name = f"c_{len(self.namespace)}"
-        self.namespace[name] = value
-        return name
+        key = (type(value), value.tobytes() if isinstance(value, np.generic) else value)
+        if key not in self.constants:
+            self.constants[key] = f"c_{len(self.constants)}"
+            self.namespace[self.constants[key]] = value
+        return self.constants[key]
 
     def site(self, place: Place, action: str, noun: str, array: Expr | None = None, atomic: bool = False) -> int:
         """Number of a new site."""
