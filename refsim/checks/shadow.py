@@ -73,7 +73,7 @@ class SharedShadow:
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check a read against earlier writes and remember it for later ones."""
         serial = self.run.operation(site)
-        if not (self.initialized and self.last_write < self.batch.bar_low):
+        if not (self.initialized and self.last_write < self.batch.interval_start(lanes)):
             cells = self._cells(lanes, address)
             tag = self.tag.take(cells)
             if not self.initialized and not tag.all():
@@ -125,7 +125,7 @@ class SharedShadow:
         return lanes.shape if self.wide else (lanes.shape[0], 1)
 
     def _check_writers(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int, value: Any) -> None:
-        if not self.run.racecheck or int(tag.max()) < (self.batch.bar_low << SHIFT):
+        if not self.run.racecheck or int(tag.max()) < (self.batch.interval_start(lanes) << SHIFT):
             return
         interval = self._interval(lanes)
         suspects = (tag >= interval << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
@@ -134,7 +134,7 @@ class SharedShadow:
             conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=True, value=value)
 
     def _check_readers(self, lanes: LaneSet, view: View, address: Any, cells: Any, serial: int) -> None:
-        if self.readers is None or self.last_spill < self.batch.bar_low:
+        if self.readers is None or self.last_spill < self.batch.interval_start(lanes):
             return
         tag = self.readers.take(cells)
         suspects = (tag >= self._interval(lanes) << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
@@ -189,9 +189,9 @@ class SharedShadow:
             self.initialized = bool(self.tag.all())
 
     def forget_ended(self) -> None:
-        """Drop logged reads whose interval has ended in every block."""
-        low = self.batch.bar_low
-        self.log = [entry for entry in self.log if entry[0] >= low]
+        """Drop logged reads whose interval has ended in all the blocks that read."""
+        start = self.batch.interval_start
+        self.log = [entry for entry in self.log if entry[0] >= start(entry[1])]
 
 
 class _Window:

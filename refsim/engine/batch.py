@@ -184,6 +184,15 @@ class Batch:
         if run.sync is not None:
             run.sync.barrier(serial, self.number, columns)
 
+    def interval_start(self, lanes: LaneSet) -> int:
+        """First serial number of the oldest barrier interval that a block of the set is in."""
+        if type(self.bar) is int:
+            return self.bar
+        known = lanes.interval
+        if known is None or known[0] is not self.bar:
+            known = lanes.interval = (self.bar, int(self.bar[lanes.b].min()))
+        return known[1]
+
     def _alive_columns(self) -> Any:
         gone = np.zeros(self.columns, np.int64)
         for lanes in self.exits:

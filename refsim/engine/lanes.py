@@ -32,7 +32,10 @@ class LaneSet:
     ascending lane numbers ``thread * columns + column`` in `flat` instead.
     """
 
-    __slots__ = ("batch", "cols", "cut_how", "cut_index", "flat", "parent_cols", "rows", "shape", "size", "_b", "_lane", "_t")
+    __slots__ = (
+        "_b", "_lane", "_t", "batch", "cols", "cut_how", "cut_index", "flat", "interval", "parent_cols", "rows", "shape",
+        "size",
+    )  # fmt: skip
 
     def __init__(self, batch: Any, rows: Ints | None, cols: Ints | None, flat: Ints | None = None) -> None:
         self.batch = batch
@@ -50,6 +53,7 @@ class LaneSet:
         self.cut_how = ""
         self.cut_index: Ints | None = None
         self.parent_cols = 0
+        self.interval: tuple[Any, int] | None = None
         self._t: Ints | None = None
         self._b: Ints | None = None
         self._lane: Ints | None = None

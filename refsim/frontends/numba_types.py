@@ -287,10 +287,10 @@ def _min_max(name: str, types: tuple[str, ...]) -> Signature:
 
 
 def _operator(kind: str, op: str, types: tuple[str, ...]) -> Signature:
-    tables = _operators(kind)
-    if op not in tables:
-        raise TypingError(f"{op!r} is not a {kind} operator; known are {' '.join(tables)}")
-    found = tables[op].get(types)
+    table = _operator_table(kind, op)
+    if table is None:
+        raise TypingError(f"{op!r} is not a {kind} operator; known are {' '.join(_data()[kind])}")
+    found = table.get(types)
     if found is None:
         for name in types:
             _checked(name)
@@ -324,15 +324,14 @@ def _decode(arity: int, encoded: Mapping[str, Any]) -> Table:
     return table
 
 
-@lru_cache(maxsize=2)
-def _operators(kind: str) -> Mapping[str, Table]:
-    found = {}
+@cache
+def _operator_table(kind: str, op: str) -> Table | None:
     for names, encoded in _data()[kind].items():
-        table = _decode(2 if kind == "binary" else 1, encoded)
-        for name in names.split():
-            arithmetic = kind == "binary" and name not in _COMPARISONS
-            found[name] = {t: _in_result_type(name, s) for t, s in table.items()} if arithmetic else table
-    return found
+        if op in names.split():
+            table = _decode(2 if kind == "binary" else 1, encoded)
+            arithmetic = kind == "binary" and op not in _COMPARISONS
+            return {t: _in_result_type(op, s) for t, s in table.items()} if arithmetic else table
+    return None
 
 
 def _in_result_type(op: str, found: Signature) -> Signature:

@@ -1,5 +1,7 @@
 """Every seeded defect is caught, with the right kind at the marked line; every right twin runs without a finding."""
 
+import linecache
+
 import numpy as np
 import pytest
 from defect_corpus import DEFECTS
@@ -7,6 +9,7 @@ from numba import cuda
 
 import refsim
 
+MEMORY_KINDS = {"race", "out_of_bounds", "uninitialized_read"}
 CAUGHT_BY_CHECKS = [d for d in DEFECTS if d.expectation.kind != "value"]
 CAUGHT_BY_VALUES = [d for d in DEFECTS if d.expectation.kind == "value"]
 
@@ -48,6 +51,21 @@ def site(finding):
     return f"{finding.severity} {finding.kind} line {finding.line}{other} {finding.array}[{finding.index}]"
 
 
+def is_where_it_says(access):
+    """The source text that an access shows is the text of its line."""
+    assert access.source.strip() == linecache.getline(access.file, access.line).strip() != ""
+
+
+def is_one_lane(access, launch):
+    """An access names a block of the grid, a thread of the block and an index."""
+    assert access.index is not None
+    for coordinates, extents in ((access.block, launch.grid), (access.thread, launch.block)):
+        given = extents if isinstance(extents, tuple) else (extents,)
+        x, y, z = (*given, 1, 1)[:3]
+        assert len(coordinates) == 3
+        assert all(0 <= c < e for c, e in zip(coordinates, (x, y, z))), (coordinates, extents)
+
+
 def test_the_corpus_is_large_and_has_every_kind():
     kinds = [d.expectation.kind for d in DEFECTS]
     assert len(DEFECTS) >= 50
@@ -71,11 +89,19 @@ def test_wrong_kernel_is_caught_at_its_line(pair, jit):
     assert caught, f"no {asked.severity} of kind {asked.kind}; seen:\n{seen}"
     for finding in caught:
         assert finding.line in asked.lines, f"marked lines {sorted(asked.lines)}; seen:\n{seen}"
-        assert finding.file == pair.wrong.__code__.co_filename
         assert finding.message
+        assert finding.kernel == "wrong"
+        is_where_it_says(finding)
+        if asked.kind in MEMORY_KINDS:
+            assert finding.dtype
+            is_one_lane(finding, pair.wrong_launch)
         if asked.kind == "race":
-            assert finding.other is not None, seen
-            assert finding.other.line in asked.lines, f"marked lines {sorted(asked.lines)}; seen:\n{seen}"
+            other = finding.other
+            assert other is not None, seen
+            assert other.line in asked.lines, f"marked lines {sorted(asked.lines)}; seen:\n{seen}"
+            is_where_it_says(other)
+            is_one_lane(other, pair.wrong_launch)
+            assert (other.block, other.thread) != (finding.block, finding.thread), str(finding)
         if asked.arrays:
             assert finding.array in asked.arrays, seen
     strangers = {f.kind for f in report.findings if f.severity == "error"} - {asked.kind} - pair.also
