@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 ITEM_BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "int32": 4, "uint32": 4,
@@ -31,7 +31,7 @@ class ArrayType:
         return f"{self.dtype}[{', '.join(':' * self.ndim)}]"
 
 
-Type = Union[str, ArrayType]
+Type = str | ArrayType
 
 
 @dataclass(frozen=True)
@@ -292,13 +292,12 @@ class Assert:
     place: Place
 
 
-Stmt = Union[
-    Assign, Store, Effect, If, Block, Loop, Break, Barrier, WarpBarrier, Fence, Print, Assert,
-]  # fmt: skip
+Stmt = Assign | Store | Effect | If | Block | Loop | Break | Barrier | WarpBarrier | Fence | Print | Assert
 
 # -------------------------------------------------------------------------------------------------- program
 
-INDICES = tuple(f"{name}.{axis}" for name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz") + (
+INDICES = (
+    *(f"{name}.{axis}" for name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz"),
     "laneid",
 )
 

@@ -168,9 +168,18 @@ class Conflict:
         text = ", ".join(str(i) for i in index)
         what = f"{second.noun} after {first.noun}"
         if same_value:
-            message = f"several threads write the same value to {site.array}[{text}] ({self.view.memory.space}, {between})"
+            message = (
+                f"several threads write the same value to {site.array}[{text}] ({self.view.memory.space}, {between})"
+            )
         else:
-            message = f"{what} of {site.array}[{text}] ({self.view.memory.space} memory, {between}) with nothing that orders them"
+            where = f"{site.array}[{text}] ({self.view.memory.space} memory, {between})"
+            message = f"{what} of {where} with nothing that orders them"
         run.report(
-            "race", "note" if same_value else "error", message, me, other, self.view, pair=(self.site, run.operations[serial])
+            "race",
+            "note" if same_value else "error",
+            message,
+            me,
+            other,
+            self.view,
+            pair=(self.site, run.operations[serial]),
         )

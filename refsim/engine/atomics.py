@@ -97,8 +97,10 @@ def apply(lanes: LaneSet, data: Any, address: Any, op: str, args: tuple[Any, ...
         return None
     result = np.empty_like(old)
     result[order] = old
-    return to_lane(result.reshape(lanes.shape), dtype) if dtype in NARROW else result.reshape(lanes.shape).astype(
-        lane_dtype(dtype), copy=False
+    return (
+        to_lane(result.reshape(lanes.shape), dtype)
+        if dtype in NARROW
+        else result.reshape(lanes.shape).astype(lane_dtype(dtype), copy=False)
     )
 
 
@@ -106,7 +108,9 @@ def _one_cell(op: str, data: Any, cell: int, operands: list[Any], old: Any) -> N
     current = data[cell]
     for position in range(len(old)):
         old[position] = current
-        current = _combine(op, old[position : position + 1], [operand[position : position + 1] for operand in operands])[0]
+        current = _combine(
+            op, old[position : position + 1], [operand[position : position + 1] for operand in operands]
+        )[0]
     data[cell] = current
 
 

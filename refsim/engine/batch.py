@@ -10,12 +10,14 @@ import numpy as np
 from refsim.checks.shadow import SharedShadow
 from refsim.dialect import Allocation
 from refsim.engine import atomics, warp
-from refsim.engine.lanes import Exit, Irregular, LaneSet, merge
-from refsim.engine.memory import LocalMemory, SharedMemory, View, lane_dtype, poison
+from refsim.engine.joins import Exit, merge
+from refsim.engine.lanes import Irregular, LaneSet
+from refsim.engine.memory import LocalMemory, SharedMemory, View, poison
 from refsim.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from refsim.engine.launch import Run
+
 
 class Batch:
     """State of the blocks of one batch while they run.
@@ -139,7 +141,9 @@ class Batch:
         """The set after a block or loop: the union of all that left it."""
         return merge(parent, exits, dtypes)
 
-    def looped(self, lanes: LaneSet, before: tuple[LaneSet, Any, tuple[Any, ...]], now: tuple[Any, ...], site: int) -> None:
+    def looped(
+        self, lanes: LaneSet, before: tuple[LaneSet, Any, tuple[Any, ...]], now: tuple[Any, ...], site: int
+    ) -> None:
         """Called now and then after two trips of a loop: stop one that repeats itself.
 
         In lockstep, threads that spin on memory see nothing new if the variables that decide the loop's course
@@ -153,7 +157,7 @@ class Batch:
         """The blocks have ended: check what is left of their last barrier interval."""
         for memory in self.memories:
             if memory.shadow is not None:
-                memory.shadow.barrier(False if memory.shadow.wide else True)
+                memory.shadow.barrier(not memory.shadow.wide)
 
     # --------------------------------------------------------------------------------------- barriers
 
@@ -229,7 +233,7 @@ class Batch:
             waits = self.run.thread_of(int(missing[0]))
             message = (
                 f"{int(here[column])} of {self.threads} threads of the block reach this barrier; "
-                f"thread {waits} and {len(missing) - 1} more do not: a barrier must be reached by all threads or by none"
+                f"thread {waits} and {len(missing) - 1} more do not; all threads or none must reach it"
             )
             me = self.run.access(site, None, self.block_of(column), self.run.thread_of(thread))
             self.run.report("barrier_divergence", "error", message, me, None, None, pair=(site, site))
@@ -274,7 +278,9 @@ class Batch:
 
     # ---------------------------------------------------------------------------------------- atomics
 
-    def apply_atomic(self, lanes: LaneSet, data: Any, address: Any, op: str, args: tuple[Any, ...], dtype: str, used: bool) -> Any:
+    def apply_atomic(
+        self, lanes: LaneSet, data: Any, address: Any, op: str, args: tuple[Any, ...], dtype: str, used: bool
+    ) -> Any:
         """Apply an atomic operation of all lanes, in lane order."""
         return atomics.apply(lanes, data, address, op, args, dtype, used)
 
@@ -308,9 +314,7 @@ class Batch:
         where = tuple(self._of_lane(lanes, i, lane) for i in index if not isinstance(i, tuple))
         extent = tuple(self._of_lane(lanes, n, lane) for n in view.shape)
         me = self.run.access(site, where, block, thread)
-        message = (
-            f"{me.action} {me.array}[{', '.join(map(str, where))}] is outside {view.memory.space} array of shape {extent}"
-        )
+        message = f"{me.action} {me.array}[{_text(where)}] is outside {view.memory.space} array of shape {extent}"
         if any(-n <= i < 0 for i, n in zip(where, extent, strict=False)) and not view.wraps:
             message += "; negative indices do not wrap here"
         self.run.report("out_of_bounds", "error", message, me, None, view, pair=(site, site))
@@ -323,7 +327,7 @@ class Batch:
         block, thread = self._spot(lanes, lane)
         where = tuple(self._of_lane(lanes, i, lane) for i in index)
         me = self.run.access(site, where, block, thread)
-        message = f"{me.action} {me.array}[{', '.join(map(str, where))}] wraps to the end of the array, as in Python"
+        message = f"{me.action} {me.array}[{_text(where)}] wraps to the end of the array, as in Python"
         self.run.report("out_of_bounds", "note", message, me, None, view, pair=(site, -1))
 
     def report_uninitialized(self, lanes: LaneSet, view: View, address: Any, bad: Any, site: int) -> None:
@@ -335,7 +339,8 @@ class Batch:
         block, thread = self._spot(lanes, lane)
         index = view.index_of(self._of_lane(lanes, address, lane))
         me = self.run.access(site, index, block, thread)
-        message = f"{me.action} {me.array}[{', '.join(map(str, index))}] ({view.memory.space} memory) before anything was written there"
+        cell = f"{me.array}[{_text(index)}] ({view.memory.space} memory)"
+        message = f"{me.action} {cell} before anything was written there"
         self.run.report("uninitialized_read", "error", message, me, None, view, pair=(site, site))
 
     def report_warp(self, lanes: LaneSet, site: int, column: int, thread: int, message: str) -> None:
@@ -348,8 +353,12 @@ class Batch:
     def print(self, lanes: LaneSet, parts: tuple[Any, ...]) -> None:
         """One line per thread, block after block."""
         self.dirty = True
-        columns = [part if isinstance(part, str) else lanes.full(part, np.asarray(part).dtype).reshape(-1) for part in parts]
-        order = np.lexsort((np.broadcast_to(lanes.t, lanes.shape).reshape(-1), np.broadcast_to(lanes.b, lanes.shape).reshape(-1)))
+        columns = [
+            part if isinstance(part, str) else lanes.full(part, np.asarray(part).dtype).reshape(-1) for part in parts
+        ]
+        order = np.lexsort(
+            (np.broadcast_to(lanes.t, lanes.shape).reshape(-1), np.broadcast_to(lanes.b, lanes.shape).reshape(-1))
+        )
         for lane in order:
             print(*(part if isinstance(part, str) else part[lane].item() for part in columns))
 
@@ -361,6 +370,10 @@ class Batch:
         block, thread = self._spot(failed, 0)
         me = self.run.access(site, None, block, thread)
         self.run.report("assertion", "error", f"assertion failed: {message}", me, None, None, pair=(site, site))
+
+
+def _text(index: tuple[int, ...]) -> str:
+    return ", ".join(map(str, index))
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -376,6 +389,3 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     return tuple(strides)
-
-
-__all__ = ["Batch", "lane_dtype"]

@@ -55,7 +55,7 @@ from refsim.dialect import (
     walk_statements,
 )
 from refsim.engine import intrinsics
-from refsim.engine.lanes import merge, rejoin
+from refsim.engine.joins import merge, rejoin
 from refsim.engine.liveness import Liveness, Names, Needs, variables
 from refsim.engine.memory import lane_dtype
 from refsim.errors import UnsupportedError
@@ -193,10 +193,17 @@ class CodeGenerator:
         return LaneCode(program, source, self.namespace["lane_code"], self.sites, written, read, has_fence)
 
     def _indices_used(self) -> set[str]:
-        used = {part.name for s in walk_statements(self.program.body) for part in walk_expressions(s) if isinstance(part, Var)}
-        return {name for name in used if "." in name and name.split(".")[0] in ("threadIdx", "blockIdx", "blockDim", "gridDim")} | (
-            used & {"laneid"}
-        )
+        used = {
+            part.name
+            for s in walk_statements(self.program.body)
+            for part in walk_expressions(s)
+            if isinstance(part, Var)
+        }
+        return {
+            name
+            for name in used
+            if "." in name and name.split(".")[0] in ("threadIdx", "blockIdx", "blockDim", "gridDim")
+        } | (used & {"laneid"})
 
     def _touched(self) -> tuple[frozenset[str], frozenset[str]]:
         """Names of arrays that may be written and that may be read, following views to their roots."""
@@ -402,12 +409,13 @@ class CodeGenerator:
         self.depth += 1
         self.emit(f"if {yes} is not None:")
         self.depth += 1
-        dtypes = self.dtypes_of(merged)
+        dtypes, values = self.dtypes_of(merged), self.tuple_of(merged)
         if needs.lossy:
-            self.emit(f"S, {self.tuple_of(merged) if merged else '_'} = unite({parent}, {yes}, {end}, {no}, (S, {self.tuple_of(merged)}), {dtypes})")
+            joined = f"unite({parent}, {yes}, {end}, {no}, (S, {values}), {dtypes})"
+            self.emit(f"S, {values if merged else '_'} = {joined}")
         else:
             if merged:
-                self.emit(f"{self.tuple_of(merged)} = rejoin({parent}, {yes}, {end}[1], {no}, {self.tuple_of(merged)}, {dtypes})")
+                self.emit(f"{values} = rejoin({parent}, {yes}, {end}[1], {no}, {values}, {dtypes})")
             if nested:
                 if not merged:
                     self.emit("pass")
@@ -466,7 +474,7 @@ class CodeGenerator:
         self.emit(f"{exits} = []")
         self.emit(f"{parent} = S")
         if watched is not None:
-            trips, before, lanes = self.fresh("trips"), self.fresh("before"), self.fresh("lanes")
+            trips, before = self.fresh("trips"), self.fresh("before")
             self.emit(f"{trips} = 0")
         self.emit("while True:")
         self.depth += 1
@@ -551,7 +559,11 @@ class CodeGenerator:
             return f"logical_not({inner})"
         if e.op == "-" and e.type in INTEGERS:
             return self._wrapped(f"-{inner}", str(e.type), 64)
-        return f"({e.op}{inner})" if e.type in FLOATS or e.op == "+" else self._wrapped(f"~{inner}", str(e.type), 64 if e.type == "uint64" else 1)
+        return (
+            f"({e.op}{inner})"
+            if e.type in FLOATS or e.op == "+"
+            else self._wrapped(f"~{inner}", str(e.type), 64 if e.type == "uint64" else 1)
+        )
 
     def _wrapped(self, source: str, kind: str, bits: int) -> str:
         """Wrap an integer result to its type where it may have left it."""
@@ -572,7 +584,13 @@ class CodeGenerator:
             return f"({left} {e.op} {right})"
         if e.op in ("+", "-", "*"):
             return self._wrapped(f"{left} {e.op} {right}", kind, bit_width(e))
-        if e.op in ("//", "%") and kind in INTEGERS and isinstance(e.right, Const) and e.right.value > 0 and kind != "uint64":
+        if (
+            e.op in ("//", "%")
+            and kind in INTEGERS
+            and isinstance(e.right, Const)
+            and e.right.value > 0
+            and kind != "uint64"
+        ):
             power = int(e.right.value)
             if power & (power - 1) == 0:
                 return f"({left} >> {power.bit_length() - 1})" if e.op == "//" else f"({left} & {power - 1})"
@@ -684,7 +702,13 @@ def bit_width(e: Expr) -> int:
     if isinstance(e, Var):
         if e.name.startswith(("threadIdx.", "blockDim.")) or e.name == "laneid":
             return 11
-        return 31 if e.type in ("int32", "uint32") or e.name.startswith(("blockIdx.", "gridDim.")) else 16 if e.type in ("int16", "uint16") else 63
+        return (
+            31
+            if e.type in ("int32", "uint32") or e.name.startswith(("blockIdx.", "gridDim."))
+            else 16
+            if e.type in ("int16", "uint16")
+            else 63
+        )
     if isinstance(e, Convert):
         return min(bit_width(e.value), 63) if e.value.type in INTEGERS else 63
     if isinstance(e, Load):

@@ -106,7 +106,9 @@ class Run:
     # ----------------------------------------------------------------------------------------- findings
 
     def _key(self, kind: str, a: int, b: int) -> Any:
-        lines = frozenset((self.sites[s].place.file, self.sites[s].place.line, self.sites[s].array) if s >= 0 else s for s in (a, b))
+        lines = frozenset(
+            (self.sites[s].place.file, self.sites[s].place.line, self.sites[s].array) if s >= 0 else s for s in (a, b)
+        )
         return kind, lines
 
     def unreported(self, kind: str, a: int, b: int) -> bool:
@@ -119,7 +121,14 @@ class Run:
         return Access(s.place.file, s.place.line, s.place.text, s.action, s.array, index, block, thread)
 
     def report(
-        self, kind: str, severity: str, message: str, me: Access, other: Access | None, view: View | None, pair: tuple[int, int]
+        self,
+        kind: str,
+        severity: str,
+        message: str,
+        me: Access,
+        other: Access | None,
+        view: View | None,
+        pair: tuple[int, int],
     ) -> None:
         """Add a finding, unless its group is off or its lines were reported."""
         if not self.unreported(kind, *pair):
@@ -154,7 +163,9 @@ class Run:
     def fingerprint(self, batch: Batch) -> tuple[Any, ...]:
         """The memory that a spinning thread could see change."""
         shared = tuple(view.data.tobytes() for view in batch.shared_views)
-        written = tuple(view.data.tobytes() for view in self.views if view.memory.shadow is None or view.memory.shadow.races)
+        written = tuple(
+            view.data.tobytes() for view in self.views if view.memory.shadow is None or view.memory.shadow.races
+        )
         return hash(shared), hash(written)
 
     def stuck(self, batch: Batch, lanes: LaneSet, site: int) -> None:
@@ -169,10 +180,8 @@ class Run:
         column = int(lanes.b.reshape(-1)[0])
         thread = int(lanes.t.reshape(-1)[0])
         me = self.access(site, None, batch.block_of(column), self.thread_of(thread))
-        self.report(
-            "deadlock", "error", f"{lanes.size} threads repeat this loop for ever: nothing they read changes any more", me, None, None,
-            pair=(site, site),
-        )  # fmt: skip
+        message = f"{lanes.size} threads repeat this loop for ever: nothing they read changes any more"
+        self.report("deadlock", "error", message, me, None, None, pair=(site, site))
         raise Stuck
 
 
@@ -183,7 +192,9 @@ def argument_type(value: Any) -> Any:
     """Dialect type of a kernel argument: a scalar type, an `ArrayType`, None, or a tuple of types."""
     if isinstance(value, np.ndarray):
         if value.dtype.name not in ITEM_BYTES:
-            raise TypeError(f"array argument of dtype {value.dtype} is not supported; use one of {', '.join(ITEM_BYTES)}")
+            raise TypeError(
+                f"array argument of dtype {value.dtype} is not supported; use one of {', '.join(ITEM_BYTES)}"
+            )
         return ArrayType(value.dtype.name, value.ndim)
     if isinstance(value, (bool, np.bool_)):
         return "bool"
@@ -200,7 +211,8 @@ def argument_type(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(argument_type(item) for item in value)
     raise TypeError(
-        f"kernel argument {value!r} of type {type(value).__name__}: expected a NumPy array, a number, None or a tuple of these"
+        f"kernel argument {value!r} of type {type(value).__name__}: "
+        "expected a NumPy array, a number, None or a tuple of these"
     )
 
 
@@ -228,7 +240,9 @@ def lane_scalar(value: Any, kind: Type) -> Any:
     return bool(value) if name == "bool" else int(value)
 
 
-def views_of(run: Run, arguments: list[tuple[str, Any]], code: LaneCode) -> tuple[dict[str, View], list[tuple[Any, Any]]]:
+def views_of(
+    run: Run, arguments: list[tuple[str, Any]], code: LaneCode
+) -> tuple[dict[str, View], list[tuple[Any, Any]]]:
     """A view for every array argument; arrays that overlap share one memory.
 
     Returns the views by parameter name, and (copy, original) pairs to write back after the launch for arrays
@@ -274,7 +288,9 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
     for (name, array), (start, stop) in zip(arrays, bounds, strict=True):
         item = array.dtype.itemsize
         lowest = array[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in array.strides)]
-        flat = np.lib.stride_tricks.as_strided(lowest, ((stop - start) // item,), (item,), writeable=array.flags.writeable)
+        flat = np.lib.stride_tricks.as_strided(
+            lowest, ((stop - start) // item,), (item,), writeable=array.flags.writeable
+        )
         strides = tuple(stride // item for stride in array.strides)
         offset = sum(-stride * (n - 1) for stride, n in zip(strides, array.shape, strict=True) if stride < 0)
         views[name] = View(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from refsim.dialect import INTEGERS
-from refsim.engine.lanes import Array, LaneSet, _rejoin_one
+from refsim.engine.joins import rejoin_one
+from refsim.engine.lanes import Array, LaneSet
 from refsim.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ class Memory(Protocol):
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """Store one value per lane."""
 
-    def atomic(self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool) -> Any:
+    def atomic(
+        self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool
+    ) -> Any:
         """Read-modify-write per lane in lane order; the old values if they are used."""
 
 
@@ -197,11 +200,13 @@ class View:
             return self.memory.atomic(lanes, self, address, op, args, site, used)
         old = self.memory.atomic(good, self, address, op, tuple(good.cut(a) for a in args), site, used)
         assert inside is not None
-        return _rejoin_one(lanes, good, old, inside, poison(self.dtype), lane_dtype(self.dtype)) if used else None
+        return rejoin_one(lanes, good, old, inside, poison(self.dtype), lane_dtype(self.dtype)) if used else None
 
     # ------------------------------------------------------------------------- accesses that leave the array
 
-    def _inside(self, lanes: LaneSet, site: int, index: tuple[Any, ...]) -> tuple[LaneSet | None, tuple[Any, ...], LaneSet | None]:
+    def _inside(
+        self, lanes: LaneSet, site: int, index: tuple[Any, ...]
+    ) -> tuple[LaneSet | None, tuple[Any, ...], LaneSet | None]:
         """Wrap negative indices where the language does, report lanes outside.
 
         Returns the lanes outside, the index cut to the lanes inside, and the lanes inside.
@@ -237,7 +242,7 @@ class View:
         if good is lanes:
             return value
         assert outside is not None
-        return _rejoin_one(lanes, good, value, outside, poison(self.dtype), lane_dtype(self.dtype))
+        return rejoin_one(lanes, good, value, outside, poison(self.dtype), lane_dtype(self.dtype))
 
     def _store_checked(self, lanes: LaneSet, site: int, value: Any, index: tuple[Any, ...]) -> None:
         _, fixed, good = self._inside(lanes, site, index)
@@ -260,7 +265,9 @@ class View:
             n, stride = self.shape[axis], self.strides[axis]
             if not isinstance(item, tuple):
                 if self._outside(axis, item):
-                    wrapped = np.where(item < 0, item + n, item) if isinstance(item, np.ndarray) else item + n * (item < 0)
+                    wrapped = (
+                        np.where(item < 0, item + n, item) if isinstance(item, np.ndarray) else item + n * (item < 0)
+                    )
                     outside = (wrapped < 0) | (wrapped >= n)
                     if np.any(outside):
                         lanes.batch.report_outside(lanes, self, items, outside, site)
@@ -354,7 +361,9 @@ class GlobalMemory:
             address, value = spread(lanes, address, value)
         view.data[address] = value
 
-    def atomic(self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool) -> Any:
+    def atomic(
+        self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool
+    ) -> Any:
         """See `Memory.atomic`."""
         lanes.batch.dirty = True
         if self.shadow is not None:
@@ -390,7 +399,9 @@ class SharedMemory:
         data = view.data
         if self.shadow is not None:
             self.shadow.read(lanes, view, address, site)
-        if lanes.flat is None and (type(address) is int or (address.shape[1] == 1 and lanes.shape[1] * 2 > self.columns)):
+        if lanes.flat is None and (
+            type(address) is int or (address.shape[1] == 1 and lanes.shape[1] * 2 > self.columns)
+        ):
             if type(address) is int:
                 value = data[address : address + 1]
                 value = value.copy() if lanes.cols is None else value.take(lanes.cols, axis=1)
@@ -420,7 +431,9 @@ class SharedMemory:
             address, value = spread(lanes, address, value)
         data.reshape(-1)[address] = value
 
-    def atomic(self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool) -> Any:
+    def atomic(
+        self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool
+    ) -> Any:
         """See `Memory.atomic`."""
         if self.shadow is not None:
             self.shadow.atomic(lanes, view, address, site)
@@ -506,6 +519,8 @@ class LocalMemory:
         dense.reshape(-1)[flat] = value
         dense_defined.reshape(-1)[flat] = True
 
-    def atomic(self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool) -> Any:
+    def atomic(
+        self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool
+    ) -> Any:
         """See `Memory.atomic`."""
         raise UnsupportedError(f"atomic operation on local array {self.name!r}; atomics need shared or global memory")

@@ -83,7 +83,12 @@ def _exited(batch: Batch) -> Any:
 def _check(batch: Batch, dense: _Dense, mask: Any, site: int, names: str) -> Any:
     """Report lanes named in the mask that are not there; returns which threads each mask names, per thread bit."""
     full = batch.run.device.full_mask
-    if not isinstance(mask, np.ndarray) and int(mask) & full == full and dense.lanes.flat is None and dense.lanes.rows is None:
+    if (
+        not isinstance(mask, np.ndarray)
+        and int(mask) & full == full
+        and dense.lanes.flat is None
+        and dense.lanes.rows is None
+    ):
         return
     masks = dense.spread(mask, np.int64)
     there = dense.ballot(np.ones_like(dense.present))
@@ -182,7 +187,9 @@ def _shuffle(batch: Batch, dense: _Dense, op: str, value: Any, amount: Any, dtyp
 
 def _vote(dense: _Dense, op: str, args: tuple[Any, ...], dtype: str) -> Any:
     masks = dense.spread(args[0], np.int64)
-    named = ((np.broadcast_to(masks, dense.present.shape if masks.shape[1] == 1 else masks.shape) >> dense.lane) & 1) == 1
+    named = (
+        (np.broadcast_to(masks, dense.present.shape if masks.shape[1] == 1 else masks.shape) >> dense.lane) & 1
+    ) == 1
     if op in ("all_sync", "any_sync", "ballot_sync", "eq_sync"):
         votes = (dense.spread(args[1], np.int64) != 0) & named
         ballot = dense.ballot(votes)
@@ -192,8 +199,16 @@ def _vote(dense: _Dense, op: str, args: tuple[Any, ...], dtype: str) -> Any:
         ayes = ballot & masks
         result = {"all_sync": ayes == voters, "any_sync": ayes != 0, "eq_sync": (ayes == 0) | (ayes == voters)}[op]
         return dense.collect(result)
-    values = dense.by_warp(np.broadcast_to(dense.spread(args[1], lane_dtype(dtype)), named.shape) if not dense.regular else dense.spread(args[1], lane_dtype(dtype)))
-    present = dense.by_warp(np.broadcast_to(dense.present & named, (dense.present.shape[0], max(dense.present.shape[1], values.shape[2]))).copy())
+    values = dense.by_warp(
+        np.broadcast_to(dense.spread(args[1], lane_dtype(dtype)), named.shape)
+        if not dense.regular
+        else dense.spread(args[1], lane_dtype(dtype))
+    )
+    present = dense.by_warp(
+        np.broadcast_to(
+            dense.present & named, (dense.present.shape[0], max(dense.present.shape[1], values.shape[2]))
+        ).copy()
+    )
     equal = (values[:, :, None, :] == values[:, None, :, :]) & present[:, None, :, :]
     bits = (np.uint64(1) << np.arange(dense.size, dtype=np.uint64)).reshape(1, 1, -1, 1)
     same = (equal * bits).sum(axis=2, dtype=np.uint64).astype(np.int64)

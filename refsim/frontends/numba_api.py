@@ -178,9 +178,7 @@ def _atomic(t: Expressions, op: str, arguments: list[Value], node: ast.Call) -> 
     array, index = _target(t, arguments, node)
     assert isinstance(array.type, ArrayType)
     signature = t.typed(numba_types.atomic, op, array.type.dtype)
-    values = tuple(
-        t.convert(t.scalar(value), kind) for value, kind in zip(arguments[2:], signature.args, strict=True)
-    )
+    values = tuple(t.convert(t.scalar(value), kind) for value, kind in zip(arguments[2:], signature.args, strict=True))
     operation = Atomic(ATOMICS.get(op, "cas"), array, index, values, t.place(), type=signature.result)
     if t.statement_value is node:
         return operation

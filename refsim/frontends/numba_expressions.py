@@ -45,7 +45,7 @@ from refsim.frontends.numba_names import (
 from refsim.frontends.numba_values import Environment, Static, TupleValue, Value, to_expression
 
 if TYPE_CHECKING:
-    import types
+    from types import FunctionType
 
     from refsim.devices import Device
 
@@ -78,9 +78,7 @@ class Expressions:
         def fresh(self, prefix: str) -> str: ...
         def read_name(self, name: str) -> Value: ...
         def convert(self, value: Expr, kind: str) -> Expr: ...
-        def inline(
-            self, function: types.FunctionType, arguments: list[Value], keywords: dict[str, Value]
-        ) -> Value: ...
+        def inline(self, function: FunctionType, arguments: list[Value], keywords: dict[str, Value]) -> Value: ...
 
     # -------------------------------------------------------------------------------------------- entry
 
@@ -153,14 +151,16 @@ class Expressions:
         x, y = signature.args
         a, b = self.convert(a, x), self.convert(b, y)
         result = signature.result
-        if operator in ("<<", ">>", "**") and x != y or x != result:
+        if (operator in ("<<", ">>", "**") and x != y) or x != result:
             return self.convert_result(operator, a, b, x, y, result)
         return Binary(operator, a, b, type=result)
 
     def convert_result(self, operator: str, a: Expr, b: Expr, x: str, y: str, result: str) -> Expr:
         """Operators whose operands and result differ in type."""
         if x == y:
-            return self.convert(Binary(operator, a, b, type=x), result) if result != x else Binary(operator, a, b, type=x)
+            return (
+                self.convert(Binary(operator, a, b, type=x), result) if result != x else Binary(operator, a, b, type=x)
+            )
         if operator in ("<<", ">>"):
             return Binary(operator, a, self.convert(b, "int64") if y != x else b, type=result)
         return Intrinsic(f"power.{y}", x, (a, b), type=result)
@@ -252,9 +252,8 @@ class Expressions:
         extra, right = self._aside(lambda: self.condition(node))
         if not extra and not isinstance(right, bool) and is_free(right):
             return Binary("and" if conjunction else "or", left, right, type="bool")
-        if isinstance(right, bool) and not extra:
-            if right == conjunction:
-                return left
+        if isinstance(right, bool) and not extra and right == conjunction:
+            return left
         value = Const(right, type="bool") if isinstance(right, bool) else right
         name = self.fresh("c")
         self.types[name] = "bool"
@@ -448,7 +447,10 @@ class Expressions:
 
     def _tuple_item(self, node: ast.Subscript, items: TupleValue) -> Value:
         if isinstance(node.slice, ast.Slice):
-            bounds = [None if part is None else self.value(part) for part in (node.slice.lower, node.slice.upper, node.slice.step)]
+            bounds = [
+                None if part is None else self.value(part)
+                for part in (node.slice.lower, node.slice.upper, node.slice.step)
+            ]
             numbers = [self.known_integer(b, "a tuple slice") if b is not None else None for b in bounds]
             return TupleValue(items.items[slice(*numbers)])
         position = self.value(node.slice)
@@ -457,7 +459,9 @@ class Expressions:
             try:
                 return items.items[int(constant.value)]
             except IndexError as error:
-                raise self.wrong(f"tuple index {constant.value} is out of range for {len(items.items)} items") from error
+                raise self.wrong(
+                    f"tuple index {constant.value} is out of range for {len(items.items)} items"
+                ) from error
         index = self.temporary(self.index(position))
         result = self.scalar(items.items[-1])
         for number in range(len(items.items) - 2, -1, -1):
@@ -474,7 +478,9 @@ class Expressions:
         kind = self.array_type(array)
         key = f"{name}@{len(self.constants)}"
         for held_key, held in self.constants.items():
-            if held is array or (held.dtype == array.dtype and held.shape == array.shape and held.tobytes() == array.tobytes()):
+            if held is array or (
+                held.dtype == array.dtype and held.shape == array.shape and held.tobytes() == array.tobytes()
+            ):
                 key = held_key
         self.constants.setdefault(key, array.copy())
         return ConstArray(key, type=kind)
@@ -537,7 +543,7 @@ class Expressions:
             return numba_api.call(self, path, node, hint)
         kind = scalar_type(held) if not isinstance(held, str) else None
         name = function_name(held)
-        if kind is not None and not (held in (bool, int, float)):
+        if kind is not None and held not in (bool, int, float):
             if len(node.args) != 1:
                 raise self.wrong(f"{ast.unparse(node)}: a conversion takes one value")
             return self.convert(self.scalar(self.value(node.args[0])), kind)
@@ -591,7 +597,9 @@ class Expressions:
         if len(results) > 1:
             held = tuple(self.temporary(arg) for arg in converted)
             return TupleValue(
-                tuple(Intrinsic(f"{name}.{i}", signature.args[0], held, type=result) for i, result in enumerate(results))
+                tuple(
+                    Intrinsic(f"{name}.{i}", signature.args[0], held, type=result) for i, result in enumerate(results)
+                )
             )
         return Intrinsic(name, signature.args[0], converted, type=signature.result)
 

@@ -17,19 +17,35 @@ import numpy as np
 
 CUDA_MODULES = ("numba.cuda", "numba_cuda.numba.cuda", "numba.cuda.simulator", "numba_cuda.numba.cuda.simulator")
 SCALARS = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
 )
 _ALIASES = {"bool_": "bool", "boolean": "bool", "intp": "int64", "uintp": "uint64", "float": "float64", "int": "int64",
             "half": "float16", "single": "float32", "double": "float64", "intc": "int32", "uintc": "uint32",
             "byte": "int8", "ubyte": "uint8", "short": "int16", "ushort": "uint16"}  # fmt: skip
-_BUILTINS = ("abs", "min", "max", "round", "pow", "bool", "int", "float", "len", "range", "print", "divmod", "enumerate", "zip")
+_BUILTINS = (
+    "abs",
+    "min",
+    "max",
+    "round",
+    "pow",
+    "bool",
+    "int",
+    "float",
+    "len",
+    "range",
+    "print",
+    "divmod",
+    "enumerate",
+    "zip",
+)
 
 CUDA_MEMBERS = (
-    "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "grid", "gridsize", "shared", "local", "const",
-    "shared.array", "local.array", "const.array_like", "syncthreads", "syncthreads_count", "syncthreads_and",
+    "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "grid", "gridsize", "shared", "local",
+    "const", "shared.array", "local.array", "const.array_like", "syncthreads", "syncthreads_count", "syncthreads_and",
     "syncthreads_or", "threadfence", "threadfence_block", "threadfence_system", "syncwarp", "shfl_sync", "shfl_up_sync",
     "shfl_down_sync", "shfl_xor_sync", "all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync",
-    "match_all_sync", "activemask", "lanemask_lt", "popc", "brev", "clz", "ffs", "selp", "fma", "cbrt", "atomic", "fp16",
+    "match_all_sync", "activemask", "lanemask_lt", "popc", "brev", "clz", "ffs", "selp", "fma", "cbrt", "atomic",
+    "fp16",
     *(f"atomic.{op}" for op in ("add", "sub", "max", "min", "nanmax", "nanmin", "and_", "or_", "xor", "inc", "dec",
                                 "exch", "cas", "compare_and_swap")),
 )  # fmt: skip

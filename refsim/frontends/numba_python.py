@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ class Exit:
 class Scope:
     """One function being translated: the kernel, or a device function inlined into it."""
 
-    function: types.FunctionType
+    function: FunctionType
     prefix: str
     file: str
     lines: list[str]
@@ -86,14 +86,14 @@ class Translation:
 
     program: Program
     types: dict[str, Type]
-    captured: list[tuple[types.FunctionType, str, Any]]
+    captured: list[tuple[FunctionType, str, Any]]
 
     def is_current(self) -> bool:
         """True while every captured global and closure value is still what it was."""
         return all(_same_capture(lookup(function, name), value) for function, name, value in self.captured)
 
 
-def lookup(function: types.FunctionType, name: str) -> Any:
+def lookup(function: FunctionType, name: str) -> Any:
     """Value of a free name of a function: closure, then globals, then builtins; `MISSING` if there is none."""
     if function.__closure__ and name in function.__code__.co_freevars:
         try:
@@ -118,7 +118,7 @@ def _same_capture(now: Any, then: Any) -> bool:
     return isinstance(now, (int, float, str, bool, tuple, np.generic)) and type(now) is type(then) and bool(now == then)
 
 
-def translate(function: types.FunctionType, parameters: list[Type | None | tuple[Any, ...]], device: Device) -> Translation:
+def translate(function: FunctionType, parameters: list[Type | tuple[Any, ...] | None], device: Device) -> Translation:
     """Translate a kernel for arguments of given types.
 
     Parameters
@@ -148,7 +148,7 @@ class Translator(Expressions):
         self.types: dict[str, Type] = {}
         self.allocations: dict[Any, Allocation] = {}
         self.constants: dict[str, Any] = {}
-        self.captured: list[tuple[types.FunctionType, str, Any]] = []
+        self.captured: list[tuple[FunctionType, str, Any]] = []
         self.scopes: list[Scope] = []
         self.out: list[Stmt] = []
         self.environment: Environment | None = {}
@@ -160,7 +160,7 @@ class Translator(Expressions):
 
     # ----------------------------------------------------------------------------------------- functions
 
-    def kernel(self, function: types.FunctionType, parameters: list[Any]) -> Translation:
+    def kernel(self, function: FunctionType, parameters: list[Any]) -> Translation:
         """Translate the kernel itself."""
         definition, scope = self._open(function, "", "kernel")
         names = [argument.arg for argument in definition.args.args]
@@ -198,7 +198,7 @@ class Translator(Expressions):
         self.types[name] = kind
         return Var(name, type=kind)
 
-    def _open(self, function: types.FunctionType, prefix: str, label: str) -> tuple[ast.FunctionDef, Scope]:
+    def _open(self, function: FunctionType, prefix: str, label: str) -> tuple[ast.FunctionDef, Scope]:
         try:
             lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError) as error:
@@ -214,7 +214,7 @@ class Translator(Expressions):
             raise UnsupportedError(f"{function.__name__}() has *args, **kwargs or keyword-only parameters")
         return definition, Scope(function, prefix, function.__code__.co_filename, lines, first, label)
 
-    def inline(self, function: types.FunctionType, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    def inline(self, function: FunctionType, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         """Translate a call of a device function in place; the value is what it returns."""
         if any(scope.function is function for scope in self.scopes):
             raise self.unsupported(f"recursive call of device function {function.__name__}()")
@@ -329,7 +329,11 @@ class Translator(Expressions):
             return value
         if isinstance(value.type, ArrayType):
             raise self.wrong(f"an array is used where a {kind} is needed")
-        if isinstance(value, Const) and kind in ("int64", "float64", "float32") and value.type in ("int64", "float64", "bool"):
+        if (
+            isinstance(value, Const)
+            and kind in ("int64", "float64", "float32")
+            and value.type in ("int64", "float64", "bool")
+        ):
             if kind == "float32":
                 return Const(np.float32(value.value), type=kind)
             if not (kind == "int64" and value.type == "float64"):
@@ -347,7 +351,9 @@ class Translator(Expressions):
         joined: Environment = {}
         names = dict.fromkeys(name for e in exits for name in e.environment)
         for name in names:
-            joined[name] = self._join_name(name, [(e.environment[name], e.statements) for e in exits if name in e.environment])
+            joined[name] = self._join_name(
+                name, [(e.environment[name], e.statements) for e in exits if name in e.environment]
+            )
         return joined
 
     def _join_name(self, name: str, values: list[tuple[Value, list[Stmt]]]) -> Value:
@@ -491,7 +497,7 @@ class Translator(Expressions):
             condition = Const(condition, type="bool")
         text = ast.unparse(node.test)
         if isinstance(node.msg, ast.Constant):
-            text = f"{text}: {node.msg.value}"
+            text = f"{text}: {node.msg.value!s}"
         self.out.append(Assert(condition, text, self.place()))
 
     def _s_if(self, node: ast.If) -> None:
@@ -570,8 +576,12 @@ class Translator(Expressions):
             condition: Expr = Compare("<" if step.value > 0 else ">", counter, stop, type="bool")
         else:
             zero = Const(0, type=kind)
-            up = Binary("and", Compare(">", step, zero, type="bool"), Compare("<", counter, stop, type="bool"), type="bool")
-            down = Binary("and", Compare("<", step, zero, type="bool"), Compare(">", counter, stop, type="bool"), type="bool")
+            up = Binary(
+                "and", Compare(">", step, zero, type="bool"), Compare("<", counter, stop, type="bool"), type="bool"
+            )
+            down = Binary(
+                "and", Compare("<", step, zero, type="bool"), Compare(">", counter, stop, type="bool"), type="bool"
+            )
             condition = Binary("or", up, down, type="bool")
         advance: list[Stmt] = [Assign(counter.name, Binary("+", counter, step, type=kind))]
 
@@ -583,7 +593,9 @@ class Translator(Expressions):
 
         self._loop(node, node.orelse, make)
 
-    def _loop_body(self, statements: list[ast.stmt], label: str, first: list[tuple[ast.expr, Callable[[], Value]]]) -> list[Stmt]:
+    def _loop_body(
+        self, statements: list[ast.stmt], label: str, first: Sequence[tuple[ast.expr, Callable[[], Value]]]
+    ) -> list[Stmt]:
         """The body of a loop, a block of its own if it contains ``continue``."""
         before = self.out
         self.out = []
@@ -600,7 +612,10 @@ class Translator(Expressions):
         return body
 
     def _loop(
-        self, node: ast.For | ast.While, otherwise: list[ast.stmt], make: Callable[[str], tuple[Loop, Environment | None]]
+        self,
+        node: ast.For | ast.While,
+        otherwise: list[ast.stmt],
+        make: Callable[[str], tuple[Loop, Environment | None]],
     ) -> None:
         """Translate a loop, again with wider types until those at its head are those that come back."""
         assert self.environment is not None
@@ -667,7 +682,9 @@ class Translator(Expressions):
 
     def _to_storage(self, name: str, value: Value, wanted: dict[str, Type]) -> Value:
         if isinstance(value, TupleValue):
-            return TupleValue(tuple(self._to_storage(f"{name}.{i}", item, wanted) for i, item in enumerate(value.items)))
+            return TupleValue(
+                tuple(self._to_storage(f"{name}.{i}", item, wanted) for i, item in enumerate(value.items))
+            )
         expression = to_expression(value)
         if expression is None:
             return value
@@ -679,7 +696,12 @@ class Translator(Expressions):
         return Var(target, type=kind)
 
     def _widen(
-        self, head: Environment, back: Environment | None, breaks: list[Exit], wanted: dict[str, Type], changing: set[str]
+        self,
+        head: Environment,
+        back: Environment | None,
+        breaks: list[Exit],
+        wanted: dict[str, Type],
+        changing: set[str],
     ) -> bool:
         """Note the types that come back to the head; True if the loop must be translated again."""
         again = False
@@ -691,21 +713,21 @@ class Translator(Expressions):
                 for i, (a, b) in enumerate(zip(parts, coming.items, strict=False)):
                     visit(f"{name}.{i}", a, b)
                 return
-            b = to_expression(coming)
-            if b is None:
+            new = to_expression(coming)
+            if new is None:
                 return
             if at_head is None:
                 if name in self.incomplete and name not in wanted:
-                    wanted[name] = b.type
+                    wanted[name] = new.type
                     again = True
                 return
-            a = to_expression(at_head)
-            if a is None or a.type == b.type:
+            old = to_expression(at_head)
+            if old is None or old.type == new.type:
                 return
-            if isinstance(a.type, ArrayType) or isinstance(b.type, ArrayType):
-                raise self.wrong(f"variable {name!r} is {a.type} before the loop and {b.type} in it")
-            kind = numba_types.unify(str(a.type), str(b.type))
-            if kind != a.type:
+            if isinstance(old.type, ArrayType) or isinstance(new.type, ArrayType):
+                raise self.wrong(f"variable {name!r} is {old.type} before the loop and {new.type} in it")
+            kind = numba_types.unify(str(old.type), str(new.type))
+            if kind != old.type:
                 wanted[name] = kind
                 again = True
 

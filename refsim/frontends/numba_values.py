@@ -26,7 +26,7 @@ class TupleValue:
     items: tuple[Value, ...]
 
 
-Value = Union[Expr, Static, TupleValue]
+Value = Union[Expr, Static, "TupleValue"]
 Environment = dict[str, Value]
 
 
