@@ -326,14 +326,13 @@ class Program:
     """A kernel in the dialect."""
 
     name: str
-    file: str
+    place: Place
     parameters: tuple[tuple[str, Type | None], ...]
     body: list[Stmt]
     allocations: tuple[Allocation, ...] = ()
     constants: dict[str, Any] = field(default_factory=dict)
     wraps_negative: bool = True
     exit_label: str = "kernel"
-    line: int = 1
 
 
 def child_expressions(node: Any) -> Iterator[Expr]:

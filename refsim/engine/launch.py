@@ -318,7 +318,7 @@ def check_limits(run: Run) -> bool:
         problems.append(f"{shared} bytes of shared memory per block; {device.name} has {device.shared_bytes_per_block}")
     for problem in problems if "memcheck" in run.groups else ():
         run.report_out.findings.append(
-            Finding("launch_limit", program.name, problem, "error", program.file, program.line, "")
+            Finding("launch_limit", program.name, problem, "error", program.place.file, program.place.line, program.place.text)
         )
     return not problems
 

@@ -174,17 +174,12 @@ class Translator(Expressions):
             environment[name] = self._parameter(name, kind, typed)
         self.environment = environment
         self.scopes.append(scope)
+        self.node = definition
+        place = self.place()
         self.body(definition.body)
         self.scopes.pop()
-        program = Program(
-            function.__name__,
-            scope.file,
-            tuple(typed),
-            self.out,
-            tuple(self.allocations.values()),
-            self.constants,
-            line=function.__code__.co_firstlineno,
-        )
+        allocations = tuple(self.allocations.values())
+        program = Program(function.__name__, place, tuple(typed), self.out, allocations, self.constants)
         return Translation(program, self.types, self.captured)
 
     def _parameter(self, name: str, kind: Any, typed: list[tuple[str, Type | None]]) -> Value:
