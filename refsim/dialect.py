@@ -14,10 +14,10 @@ from typing import Any
 
 ITEM_BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "int32": 4, "uint32": 4,
-    "float32": 4, "int64": 8, "uint64": 8, "float64": 8,
+    "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
 }  # fmt: skip
 INTEGERS = frozenset(name for name in ITEM_BYTES if "int" in name)
-FLOATS = frozenset({"float16", "float32", "float64"})
+FLOATS = frozenset(name for name in ITEM_BYTES if "float" in name)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,17 @@ class ArrayType:
         return f"{self.dtype}[{', '.join(':' * self.ndim)}]"
 
 
-Type = str | ArrayType
+@dataclass(frozen=True)
+class PointerType:
+    """Type of a pointer: a memory object and an offset in bytes. `pointee` is the scalar type it was declared for."""
+
+    pointee: str
+
+    def __str__(self) -> str:
+        return f"{self.pointee}*"
+
+
+Type = str | ArrayType | PointerType
 
 
 @dataclass(frozen=True)
@@ -161,6 +171,62 @@ class ConstArray(Expr):
 
 
 @dataclass(frozen=True)
+class PointerAdd(Expr):
+    """A pointer moved by a number of bytes (int64)."""
+
+    pointer: Expr
+    offset: Expr
+
+
+@dataclass(frozen=True)
+class PointerDifference(Expr):
+    """Bytes (int64) from the right pointer to the left one; both point into one memory object."""
+
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class PointerCompare(Expr):
+    """Comparison of two pointers."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True)
+class NullPointer(Expr):
+    """The pointer to nothing."""
+
+
+@dataclass(frozen=True)
+class LoadAt(Expr):
+    """A scalar at a pointer, which must be a multiple of the scalar's size."""
+
+    pointer: Expr
+    place: Place
+
+
+@dataclass(frozen=True)
+class AtomicAt(Expr):
+    """Atomic read-modify-write of the scalar at a pointer; the value is what was there before."""
+
+    op: str
+    pointer: Expr
+    args: tuple[Expr, ...]
+    scope: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Bitcast(Expr):
+    """The bits of a scalar read as another scalar type of the same size."""
+
+    value: Expr
+
+
+@dataclass(frozen=True)
 class Atomic(Expr):
     """Atomic read-modify-write; the value is what the cell held before."""
 
@@ -207,6 +273,24 @@ class Store:
     array: Expr
     index: tuple[Expr, ...]
     value: Expr
+    place: Place
+
+
+@dataclass
+class StoreAt:
+    """Write a scalar at a pointer, which must be a multiple of the scalar's size."""
+
+    pointer: Expr
+    value: Expr
+    place: Place
+
+
+@dataclass
+class Align:
+    """The following accesses at a pointer are one of this many bytes: it must be a multiple of them."""
+
+    pointer: Expr
+    bytes: int
     place: Place
 
 
@@ -277,10 +361,11 @@ class Fence:
 
 @dataclass
 class Print:
-    """Print one line per thread; strings are constants."""
+    """Print one line per thread; strings are constants. With `printf` the first part is a C format."""
 
     parts: tuple[Expr | str, ...]
     place: Place
+    printf: bool = False
 
 
 @dataclass
@@ -292,7 +377,7 @@ class Assert:
     place: Place
 
 
-Stmt = Assign | Store | Effect | If | Block | Loop | Break | Barrier | WarpBarrier | Fence | Print | Assert
+Stmt = Assign | Store | StoreAt | Align | Effect | If | Block | Loop | Break | Barrier | WarpBarrier | Fence | Print | Assert
 
 # -------------------------------------------------------------------------------------------------- program
 
@@ -304,13 +389,18 @@ INDICES = (
 
 @dataclass(frozen=True)
 class Allocation:
-    """A shared or local array that the kernel declares; `dynamic` shared arrays take their size at launch."""
+    """A shared or local array that the kernel declares; `dynamic` shared arrays take their size at launch.
+
+    A `raw` one is a pointer to its first byte; a constant one (space ``constant``) takes its bytes from
+    `Program.constants`.
+    """
 
     name: str
     space: str
     dtype: str
     shape: tuple[int, ...]
     dynamic: bool = False
+    raw: bool = False
 
     @property
     def size(self) -> int:
@@ -371,12 +461,12 @@ def walk_statements(body: list[Stmt]) -> Iterator[Stmt]:
             yield from walk_statements(statement.step)
 
 
-EFFECTS = (Atomic, Warp, BlockVote)
+EFFECTS = (Atomic, AtomicAt, Warp, BlockVote)
 
 
 def is_free(expression: Expr) -> bool:
     """True if evaluating the expression in a thread that does not need it changes and touches nothing."""
-    guarded = (Load, Slice, *EFFECTS)
+    guarded = (Load, LoadAt, Slice, *EFFECTS)
     return not isinstance(expression, guarded) and not any(
         isinstance(part, guarded) for part in walk_expressions(expression)
     )
