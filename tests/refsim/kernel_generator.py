@@ -2,7 +2,8 @@
 
 Every integer variable stays within LIMIT and every float within LIMIT too, because each assignment is reduced
 when its bound says so. Then Python's integers and floats mean the same as Numba's int64 and float64, and the same
-text can be run thread by thread as plain Python. Threads share nothing: each reads inputs and writes its own row.
+text can be run thread by thread as plain Python. Threads share nothing, each reads inputs and writes its own row; but
+with ``exchanges`` they pass values through shared memory, between barriers that all threads reach.
 """
 
 import random
@@ -10,6 +11,7 @@ import random
 LIMIT = 1_000_000
 LOCAL_SIZE = 4
 OUT_COLUMNS = 6
+MOST_THREADS = 64
 
 HEADER = '''\
 import math
@@ -41,8 +43,9 @@ def kernel(x, y, m, z, out, fout, gout):
 class Writer:
     """Writes one module: ``depth`` bounds the nesting, ``length`` a block, ``budget`` (about) the lines."""
 
-    def __init__(self, seed, depth, length, budget):
+    def __init__(self, seed, depth, length, budget, exchanges):
         self.random = random.Random(seed)
+        self.exchanges = exchanges
         self.depth = depth
         self.length = length
         self.budget = budget
@@ -286,10 +289,12 @@ class Writer:
             elif loop:
                 self.emit(indent, f"if {self.condition(1)}:")
                 self.emit(indent + 1, self.pick("break", "continue"))
-            elif self.inside_kernel:
+            elif self.inside_kernel and not self.exchanges:
                 self.emit(indent, f"if {self.condition(1)}:")
                 self.emit(indent + 1, f"out[i, 0] += {self.reduced(*self.integer(1))}")
                 self.emit(indent + 1, "return")
+            else:
+                self.assignment_to(indent, writable)
         assert self.integers is kept
 
     def assignment_to(self, indent, writable):
@@ -301,6 +306,30 @@ class Writer:
             self.assignment(indent)
         finally:
             self.integers = before
+
+    def exchange(self, indent):
+        """Every thread leaves a value in shared memory and takes another thread's."""
+        self.emit(indent, f"cells[t] = {self.reduced(*self.integer(2))}")
+        self.emit(indent, "cuda.syncthreads()")
+        name = self.random.choice(self.integers)
+        place = f"({self.integer(2)[0]}) % cuda.blockDim.x"
+        taken = self.pick(f"cells[{place}]", f"cells[t] - cells[{place}] % 100", "cells[cuda.blockDim.x - 1 - t]")
+        if self.random.random() < 0.3:
+            self.emit(indent, f"if {self.condition(2)}:")
+            self.emit(indent + 1, f"{name} = {taken}")
+        else:
+            self.emit(indent, f"{name} = {taken}")
+        self.emit(indent, "cuda.syncthreads()")
+
+    def rounds(self):
+        """A loop of the same length in all threads, with an exchange in it."""
+        counter = self.fresh("r")
+        self.emit(1, f"for {counter} in range({self.pick('2', '3', 'abs(SHIFT) % 3 + 1', 'n % 3 + 1')}):")
+        self.integers.append(counter)
+        self.block(2, self.depth - 1, False, writable=self.integers[:-1])
+        self.integers.remove(counter)
+        self.exchange(2)
+        self.assignment(2)
 
     # ---- the module ----
 
@@ -341,6 +370,8 @@ class Writer:
             self.singles.append(name)
         for _ in range(3):
             self.block(1, self.depth, False)
+            if self.exchanges:
+                self.random.choice([lambda: self.exchange(1), self.rounds])()
         for column, name in enumerate(self.integers):
             self.emit(1, f"out[i, {column}] += {name} + la[{column}]")
         self.emit(1, "fout[i, 0] = f1")
@@ -353,9 +384,11 @@ class Writer:
             blend="\n".join(blend) + "\n",
             local_size=LOCAL_SIZE,
         )
+        if self.exchanges:
+            head += f"    cells = cuda.shared.array({MOST_THREADS}, int64)\n"
         return head + "\n".join(self.lines) + "\n"
 
 
-def kernel_source(seed, depth=4, length=4, budget=60):
+def kernel_source(seed, depth=4, length=4, budget=60, exchanges=False):
     """The module text of one random kernel."""
-    return Writer(seed, depth, length, budget).module()
+    return Writer(seed, depth, length, budget, exchanges).module()
