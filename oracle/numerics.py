@@ -7,6 +7,7 @@ freedom here; what is not granted is judged as an error. `Numerics.describe` lis
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from typing import Any
 
 from oracle.formats import Format, format_of
 
-__all__ = ["EXP_FORMS", "NUMERICS", "Numerics"]
+__all__ = ["EXP_FORMS", "NUMERICS", "Numerics", "underflow_error"]
 
 EXP_FORMS: tuple[str, ...] = ("exp", "exp2", "exp2_fma")
 """How ``exp(x - m)`` may be evaluated, each form including those before it.
@@ -240,6 +241,15 @@ _RELATIVES: dict[str, str] = {
     "tan": "sin",
     "divide": "division",
 }
+
+
+def underflow_error(fmt: Format) -> float:
+    """Largest error of rounding to `fmt` below its normal range: half of its smallest number.
+
+    Never 0: float64 cannot hold half of its own smallest number, and there the oracle errs as much as the kernel, so a
+    whole one is due anyway.
+    """
+    return max(0.5 * fmt.min_subnormal, math.ulp(0.0))
 
 
 def _widened(fmt: Format) -> float:

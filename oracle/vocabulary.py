@@ -74,7 +74,7 @@ from oracle.error.registry import UnsupportedOperationError
 from oracle.error.settle import make, settle
 from oracle.error.sums import deviation, lifted_sum_facts, rounding_of_sum
 from oracle.formats import Rounding, format_of, round_to
-from oracle.numerics import Numerics
+from oracle.numerics import Numerics, underflow_error
 
 __all__ = [
     "accumulate",
@@ -158,11 +158,13 @@ def may_round(x: Operand, fmt: str | None = None) -> Operand:
     size = np.abs(x.value)
     with np.errstate(all="ignore"):
         step = target.unit_roundoff * (size + plus_zero(settled.bound)) + np.where(
-            size > 0.0, 0.5 * target.min_subnormal, 0.0
+            size > 0.0, underflow_error(target), 0.0
         )
         step = np.where(np.isfinite(size), step, 0.0)
         sigma = root_sum(settled.sigma, step * _ROOT_THIRD)
-    return make(x.value, x.numerics, plus(settled.bound, step), sigma, settled.common)  # type: ignore[return-value]
+    result = make(x.value, x.numerics, plus(settled.bound, step), sigma, settled.common)
+    result.may_overflow = x.may_overflow
+    return result  # type: ignore[return-value]
 
 
 def pivot(m: Operand) -> Operand:
@@ -215,7 +217,9 @@ def rescaled(weight: Operand, axis: int = -1) -> Operand:
         fresh = np.where(touched, (value + own) * np.expm1(tiles * each + along) + tiles * least, 0.0)
         relative = (np.sqrt(_rescalings(value, axis, tiles)) * each + along) * _ROOT_THIRD
         typical = np.where(touched, value * relative + least, 0.0)
-    return make(value, numerics, plus(x.bound, fresh), x.sigma, plus(x.common, typical))  # type: ignore[return-value]
+    result = make(value, numerics, plus(x.bound, fresh), x.sigma, plus(x.common, typical))
+    result.may_overflow = x.may_overflow
+    return result  # type: ignore[return-value]
 
 
 def _rescalings(weight: Array, axis: int, tiles: int) -> Array:
@@ -254,7 +258,7 @@ def chain(first: Any, *factors: Any) -> Any:
             return make(value, numerics, result.bound, result.sigma, result.common, result.pending)
         sizes = [np.abs(x.value) + plus_zero(x.bound) for x in inputs]
         fmt = numerics.format
-        least = fmt.min_normal if numerics.flush_to_zero else 0.5 * fmt.min_subnormal
+        least = fmt.min_normal if numerics.flush_to_zero else underflow_error(fmt)
         whole = np.abs(value)
         extra: Any = 0.0
         for chosen in range(3, 2 ** len(inputs)):
@@ -262,7 +266,9 @@ def chain(first: Any, *factors: Any) -> Any:
             if not 2 <= len(picked) < len(inputs):
                 continue
             partial, rest = math.prod(picked), math.prod(size for k, size in enumerate(sizes) if not chosen >> k & 1)
-            small = np.asarray((partial < fmt.min_normal) & (partial > 0.0))
+            # a float64 product may have become 0 here as well as in the kernel
+            there = math.prod((size > 0.0 for size in picked), start=np.True_)
+            small = np.asarray((partial < fmt.min_normal) & there)
             if small.any():
                 extra = extra + np.where(small, rest * np.minimum(least, partial + least), 0.0)
             extra = np.where(np.asarray(partial > fmt.max) & np.isfinite(whole), np.inf, extra)
@@ -302,6 +308,11 @@ def hull(x: Any, low: Any, high: Any, terms: int) -> Any:
         Ends of the hull of what is averaged; they broadcast to the shape of `x`.
     terms
         Number of elements averaged.
+
+    Notes
+    -----
+    Nothing is promised where an honest kernel may meet an infinity: where a score has overflowed, and where the sum
+    of elements under weights that are not divided yet (each at most 1) may.
     """
     if not isinstance(x, ErrorBounded) or x.bound is None:
         return x
@@ -323,7 +334,11 @@ def hull(x: Any, low: Any, high: Any, terms: int) -> Any:
         reach = np.maximum(np.abs(below), np.abs(above))
         limit = np.maximum(above - x.value, x.value - below) + (slack * 1.1 * reach + (terms + 1) * least)
         inside = (x.value >= low_end.value) & (x.value <= high_end.value) & np.isfinite(limit) & (slack < 1.0)
+        if x.may_overflow:  # a score that overflows makes NaN of its row
+            inside &= np.isfinite(x.bound)
         bound = np.where(inside, np.minimum(x.bound, limit), x.bound)
+        if x.facts is not None:  # before the division the weights add up to anything from 1 to `terms`
+            bound = np.where(terms * np.minimum(x.facts.magnitude, reach) > numerics.accumulator.max, np.inf, bound)
     return make(x.value, numerics, bound, x.sigma, x.common, x.pending)
 
 
@@ -408,6 +423,7 @@ def accumulate(total: Any, addend: Any) -> Any:
             facts.own + plus_zero(more.bound),
             products=facts.products,
             repeats=facts.repeats,
+            largest=facts.largest,
         )
         fresh = rounding_of_sum(numerics, joined, extra_roundings=1.0)
         if numerics.is_float64:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded, lift, spread
-from oracle.error.fields import Array, Errors, Pending, full, plus, plus_zero, root_sum, times
+from oracle.error.fields import SMALLEST, Array, Errors, Pending, full, plus, plus_zero, root_sum, times
 from oracle.error.lattice import is_power_of_two
 from oracle.error.registry import UnsupportedOperationError, ufunc_rule
 from oracle.error.settle import make, settle
 from oracle.error.sums import holds_exactly
-from oracle.numerics import Numerics
+from oracle.numerics import Numerics, underflow_error
 
 _ROOT_THIRD = 3.0**-0.5
 
@@ -61,7 +61,7 @@ def _minus_pivot(value: Array, numerics: Numerics, x: ErrorBounded, m: ErrorBoun
         # the kernel subtracts its own maximum: it rounds x − m as it sees it, not the value of this run
         dropped = np.where(np.isfinite(m.dropped), m.dropped, np.inf)
         noise = numerics.unit_roundoff * (np.abs(value) + plus_zero(x.bound) + dropped)
-        noise = np.where(np.isfinite(value), noise + 0.5 * numerics.format.min_subnormal, 0.0)
+        noise = np.where(np.isfinite(value), noise + underflow_error(numerics.format), 0.0)
         result = make(value, numerics, plus(x.bound, noise), root_sum(x.sigma, noise * _ROOT_THIRD), x.common)
     if numerics.exp_form == "exp2_fma":
         reach = np.maximum(np.abs(x.value), np.abs(m.value))
@@ -102,12 +102,15 @@ def scale_exactly(x: ErrorBounded, factor: float) -> ErrorBounded:
     size = abs(factor)
 
     def scaled(errors: Errors) -> Errors:
-        return None if errors is None else errors * size
+        return times(np.asarray(size), errors)
 
-    pending: Pending = x.pending if size >= 1.0 and not x.numerics.flush_to_zero else True
-    if x.numerics.is_float64:
-        pending = x.pending
     value = x.value * factor
+    pending: Pending = x.pending if size >= 1.0 and not x.numerics.flush_to_zero else True
+    if x.numerics.is_float64:  # both runs round an equal number alike
+        pending = x.pending
+        if x.bound is not None and size < 1.0:
+            below = (x.bound > 0.0) & (np.abs(value) + x.bound < 2.0 * x.numerics.format.min_normal)
+            pending = below | pending if below.any() else pending
     if size > 1.0 and value.size and np.abs(value).max() + np.max(plus_zero(scaled(x.bound))) > x.numerics.format.max:
         pending = True  # overflow is a rounding too
     return make(value, x.numerics, scaled(x.bound), scaled(x.sigma), scaled(x.common), pending)
@@ -210,7 +213,7 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     bound: Errors = None
     if x_bound is not None or y_bound is not None:
         bound = plus_zero(x_bound) + plus_zero(times(quotient, y_bound))
-        bound = np.where(bound == 0.0, 0.0, bound / below)
+        bound = np.where(bound == 0.0, 0.0, np.maximum(bound / below, SMALLEST))
     sigma = root_sum(x.sigma, times(quotient, y.sigma))
     common = plus(plus(x.common, _pivot_extra(x)), times(quotient, plus(y.common, _pivot_extra(y))))
     sigma = None if sigma is None else np.where(sigma == 0.0, 0.0, sigma / y_size)
@@ -247,7 +250,8 @@ def _divided_before(x: ErrorBounded, y_size: Array, shifts: Any) -> Array:
     rounding = np.where(shifts, 0.0, (each + again) * facts.magnitude / y_size)
     least = numerics.format.min_normal if numerics.flush_to_zero else numerics.format.min_subnormal
     on_grid = shifts & (facts.step >= least * y_size)
-    lost = np.where(on_grid | (facts.magnitude == 0.0), 0.0, facts.terms * least)
+    # a divided factor may be subnormal, and what it loses meets the other factor
+    lost = np.where(on_grid | (facts.magnitude == 0.0), 0.0, facts.terms * least * np.maximum(facts.largest, 1.0))
     return np.where(np.isfinite(y_size) & (y_size > 0.0), rounding + lost, 0.0)
 
 

@@ -27,7 +27,7 @@ class SumFacts:
 
     terms: number of nonzero terms; magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie
     on (0 = none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms
-    per distinct term.
+    per distinct term; largest: the largest factor among the products.
     """
 
     terms: Array
@@ -37,6 +37,7 @@ class SumFacts:
     own: Array
     products: bool = False
     repeats: Any = 1.0
+    largest: Any = 0.0
 
     def reshaped(self, shape: tuple[int, ...]) -> SumFacts:
         """The same facts of a reshaped sum."""
@@ -48,6 +49,7 @@ class SumFacts:
             step=self.step.reshape(shape),
             own=self.own.reshape(shape),
             repeats=self.repeats.reshape(shape) if np.ndim(self.repeats) else self.repeats,
+            largest=self.largest.reshape(shape) if np.ndim(self.largest) else self.largest,
         )
 
 
@@ -95,6 +97,7 @@ class ErrorBounded(NDArrayOperatorsMixin):
         self.is_pivot = False
         self.reach: Errors = None  # of x - pivot(m): max(|x|, |m|), where exp needs it
         self.facts: SumFacts | None = None
+        self.may_overflow = False  # an exponential upstream had an argument without a bound: NaN cannot be excluded
         self._origin: tuple[ErrorBounded, Callable[[Any], Any]] | None = None
         self._settled: ErrorBounded | None = None
 
@@ -144,7 +147,7 @@ class ErrorBounded(NDArrayOperatorsMixin):
             if errors is not None:
                 setattr(result, name, function(errors))
         result.pending = function(self.pending) if isinstance(self.pending, np.ndarray) else self.pending
-        result.is_pivot = self.is_pivot
+        result.is_pivot, result.may_overflow = self.is_pivot, self.may_overflow
         result._origin = (self, function)
         if shared and result.sigma is not None:
             result.common = result.sigma if result.common is None else np.sqrt(result.sigma**2 + result.common**2)
@@ -171,6 +174,7 @@ class ErrorBounded(NDArrayOperatorsMixin):
         key = _plain_key(key)
         source = lift(item, self.numerics)
         self.own()
+        self.may_overflow |= source.may_overflow
         target_shape = np.shape(self.value[key])
         source = spread(source, target_shape) if source.shape != target_shape else source
         self.value[key] = source.value
@@ -267,6 +271,7 @@ class ErrorBounded(NDArrayOperatorsMixin):
                 )
             with np.errstate(all="ignore"):
                 result = rule(self.numerics, *inputs)
+            _pass_on(inputs, result)
         if target is None:
             return result
         target[...] = result
@@ -283,7 +288,9 @@ class ErrorBounded(NDArrayOperatorsMixin):
                 f"np.{function.__name__}(..., out=) would lose the error; assign the result instead."
             )
         with np.errstate(all="ignore"):
-            return rule(*args, **kwargs)
+            result = rule(*args, **kwargs)
+        _pass_on(args, result)
+        return result
 
     # silent loss of the error is refused by name
 
@@ -320,6 +327,17 @@ class ErrorBounded(NDArrayOperatorsMixin):
 
 _REFUSED_METHODS = frozenset({"astype", "item", "tolist", "view", "sort", "argsort", "round", "tobytes"})
 _REDUCTIONS: dict[np.ufunc, Any] = {np.add: np.sum, np.maximum: np.max, np.minimum: np.min, np.multiply: np.prod}
+
+
+def _pass_on(inputs: Any, result: Any) -> None:
+    """A result may overflow where one of its operands may."""
+    if isinstance(result, ErrorBounded) and not result.may_overflow:
+        result.may_overflow = any(
+            any(getattr(part, "may_overflow", False) for part in x)
+            if isinstance(x, list | tuple)
+            else isinstance(x, ErrorBounded) and x.may_overflow
+            for x in inputs
+        )
 
 
 def _reduce_options(ufunc: np.ufunc, options: dict[str, Any]) -> dict[str, Any]:
@@ -423,4 +441,5 @@ def spread(x: ErrorBounded, shape: tuple[int, ...]) -> ErrorBounded:
         return x
     result = ErrorBounded(x.value, x.numerics, bound=x.bound, common=root_sum(x.sigma, x.common), pending=x.pending)
     result.dropped, result.is_pivot, result.reach = x.dropped, x.is_pivot, x.reach
+    result.may_overflow = x.may_overflow
     return result

@@ -71,7 +71,9 @@ def _contract(
         repeats = _repeats(a, b, magnitude, numerics.accumulator_roundoff)
     if np.ndim(repeats):
         repeats = np.array(np.broadcast_to(repeats, full.shape))
-    facts = SumFacts(terms, magnitude, squares, step, own, products=True, repeats=repeats)
+    largest = np.maximum(a_whole.max(axis=-1)[..., :, None], b_whole.max(axis=-2)[..., None, :])
+    largest = largest if largest.shape == full.shape else np.array(np.broadcast_to(largest, full.shape))
+    facts = SumFacts(terms, magnitude, squares, step, own, products=True, repeats=repeats, largest=largest)
     fresh = rounding_of_sum(numerics, facts, extra_roundings=1.0)
     if numerics.is_float64:
         fresh = np.where(holds_exactly(numerics, facts), 0.0, fresh + numerics.accumulator_roundoff * magnitude)

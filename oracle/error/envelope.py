@@ -9,7 +9,7 @@ import numpy as np
 from oracle.error.array import ErrorBounded
 from oracle.error.fields import Array, plus_zero
 from oracle.error.registry import UnsupportedOperationError
-from oracle.error.settle import settle
+from oracle.error.settle import flushed, settle
 from oracle.formats import Format, format_of
 
 
@@ -59,5 +59,8 @@ def envelope(x: ErrorBounded, output_format: str | Format) -> Envelope:
     bound = zero + plus_zero(settled.bound)
     with np.errstate(all="ignore"):
         sigma = np.sqrt(zero + np.square(plus_zero(settled.sigma)) + np.square(plus_zero(settled.common)))
+        if settled.pending is not False and settled.numerics.flush_to_zero:  # the cast to the output does not flush
+            lost = np.where(settled.pending, flushed(settled), 0.0)
+            bound, sigma = np.maximum(bound, lost), np.maximum(sigma, lost)
         tiny = (sigma < 1e-150) & (bound > 0.0)
     return Envelope(x.value, bound, np.where(tiny, bound, np.minimum(sigma, bound)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,10 @@ from oracle.numerics import Numerics
 Array: TypeAlias = NDArray[np.float64]
 Errors: TypeAlias = "Array | None"
 Pending: TypeAlias = "bool | NDArray[np.bool_]"
+
+
+SMALLEST = math.ulp(0.0)
+"""The smallest positive float64."""
 
 
 def round_exactly(value: Array, numerics: Numerics) -> Array:
@@ -49,12 +54,19 @@ def root_sum(a: Errors, b: Errors) -> Errors:
 
 
 def times(size: Array, errors: Errors) -> Errors:
-    """size · errors, where 0 · infinity is 0 if the error is 0 and infinity if the size is."""
+    """size · errors, where 0 · infinity is 0 if the error is 0 and infinity if the size is.
+
+    The product of two positive numbers stays positive: an error that underflows is still one.
+    """
     if errors is None:
         return None
     product = size * errors
-    if product.size and np.isnan(product.min()):
-        product = np.where(np.isnan(product), np.where(errors == 0.0, 0.0, np.inf), product)
+    if product.size and not product.min() > 0.0:
+        if np.isnan(product.min()):
+            product = np.where(np.isnan(product), np.where(errors == 0.0, 0.0, np.inf), product)
+        vanished = product == 0.0
+        if np.count_nonzero(errors) > vanished.size - np.count_nonzero(vanished):
+            product = np.where(vanished & (size > 0.0) & (errors > 0.0), SMALLEST, product)
     return product
 
 

@@ -83,7 +83,13 @@ def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
     certain = nothing | ((x.value == 0.0) & (theta == 0.0))
     result = _finish(x, value, grown, eps, value, exact_where=certain, systematic=value * shift)
     # far below the smallest subnormal the kernel holds 0
-    gone = x.value + theta < math.log(fmt.min_subnormal) - 2.0 * math.log(2.0)
+    vanishing = math.log(fmt.min_subnormal) - 2.0 * math.log(2.0)
+    gone = x.value + theta < vanishing
+    if x.bound is not None and np.isinf(np.max(x.bound, initial=0.0)):
+        # an argument may be without a bound because it overflows downwards only, and then it vanishes
+        unbounded = np.isinf(x.bound)
+        gone |= unbounded & (0.5 * (a.value + plus_zero(a.bound)) + shift < vanishing)
+        result.may_overflow = bool((unbounded & ~gone).any())
     if result.bound is not None and gone.any():
         result.bound = np.where(gone, value, result.bound)
         result.sigma = None if result.sigma is None else np.where(gone, value, result.sigma)

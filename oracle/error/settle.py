@@ -8,7 +8,7 @@ import numpy as np
 
 from oracle.error.array import ErrorBounded
 from oracle.error.fields import Array, Errors, Pending, root_sum, round_exactly
-from oracle.numerics import Numerics
+from oracle.numerics import Numerics, underflow_error
 
 
 def settle(x: ErrorBounded) -> ErrorBounded:
@@ -26,7 +26,11 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
     with np.errstate(all="ignore"):
         size = np.abs(value)
         if numerics.is_float64:
-            noise = numerics.unit_roundoff * (size if bound is None else size + bound)
+            whole = size if bound is None else size + bound
+            noise = numerics.unit_roundoff * whole
+            small = (whole > 0.0) & (whole < 2.0 * numerics.format.min_normal)
+            if small.any():  # the noise itself has underflowed, and so have the products its bound was made of
+                noise = np.where(small, noise + 2.0 * underflow_error(numerics.format), noise)
             new_bound = noise if bound is None else bound + noise
         elif bound is None:
             noise = np.abs(round_exactly(value, numerics) - value)
@@ -38,12 +42,10 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
             above = round_exactly(value + reach, numerics) - value
             rounded = np.maximum(above, value - round_exactly(value - reach, numerics))
             new_bound = np.where(bound <= size * 2.0**-60, rounded, np.maximum(rounded, bound))
-            noise = np.minimum(numerics.unit_roundoff * size + 0.5 * numerics.format.min_subnormal, new_bound)
+            noise = np.minimum(numerics.unit_roundoff * size + underflow_error(numerics.format), new_bound)
         if numerics.flush_to_zero:
-            least = numerics.format.min_normal
-            own = 0.0 if bound is None else bound
-            flushed = np.where(size - own < least, np.minimum(size, least + own), 0.0)
-            new_bound, noise = np.maximum(new_bound, flushed), np.maximum(noise, flushed)
+            lost = flushed(x)
+            new_bound, noise = np.maximum(new_bound, lost), np.maximum(noise, lost)
         ends = ~np.isfinite(value)
         if ends.any():
             new_bound = np.where(ends, 0.0 if bound is None else bound, new_bound)
@@ -54,10 +56,18 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
         new_sigma = np.where(x.pending, cast(Array, new_sigma), 0.0 if x.sigma is None else x.sigma)
     result = make(value, numerics, new_bound, new_sigma, x.common)
     result.reach, result.dropped, result.is_pivot, result.facts = x.reach, x.dropped, x.is_pivot, x.facts
+    result.may_overflow = x.may_overflow
     return result
 
 
 _ROOT_THIRD = 3.0**-0.5
+
+
+def flushed(x: ErrorBounded) -> Array:
+    """What is lost where a result may be subnormal and become zero."""
+    size, own = np.abs(x.value), 0.0 if x.bound is None else x.bound
+    least = x.numerics.format.min_normal
+    return np.where(size - own < least, np.minimum(size, least + own), 0.0)
 
 
 def make(

@@ -10,7 +10,7 @@ from oracle.error.array import ErrorBounded, SumFacts, lift
 from oracle.error.fields import Array
 from oracle.error.registry import UnsupportedOperationError
 from oracle.formats import format_of
-from oracle.numerics import Numerics
+from oracle.numerics import Numerics, underflow_error
 
 
 def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float = 0.0) -> Array:
@@ -64,11 +64,13 @@ def deviation(numerics: Numerics, terms: Any, y: Array, facts: SumFacts, worst_p
 def _underflow(numerics: Numerics, facts: SumFacts) -> Any:
     """What terms lose below the normal range: products of subnormals in any case, sums where they are flushed."""
     fmt = numerics.accumulator
-    step = fmt.min_normal if numerics.flush_to_zero else (0.5 * fmt.min_subnormal if facts.products else 0.0)
-    if step == 0.0:
+    if not (numerics.flush_to_zero or facts.products):
         return 0.0
+    step = fmt.min_normal if numerics.flush_to_zero else underflow_error(fmt)
     each = facts.magnitude / np.maximum(facts.terms, 1.0)
     all_one_way = np.minimum(facts.magnitude, facts.terms * step)
+    if numerics.flush_to_zero:  # a few large terms say nothing of the others, and flushing has a direction
+        return all_one_way
     return np.where(
         each < 8.0 * step, all_one_way, np.where(each < 4.0 * fmt.min_normal, np.sqrt(facts.terms / 3.0) * step, 0.0)
     )
