@@ -41,6 +41,11 @@ def same(printed, wanted):
     return re.fullmatch(pattern, printed) is not None
 
 
+def unmeasured(table):
+    """A report without its margins, whose last digits are the processor's, and without the padding of columns."""
+    return re.sub(r"[\d.e-]+ +(?=[A-Z]{4})", "margin ", re.sub(r" +", " ", table)).strip()
+
+
 @pytest.mark.parametrize("page", EXAMPLES, ids=page_name)
 def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -64,7 +69,7 @@ def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys)
                     continue  # installation: .ci/run runs these
                 result = CliRunner().invoke(main, shlex.split(command)[1:])
                 assert result.exit_code == 0, result.output
-                assert same(shown(result.stdout, tmp_path), wanted), f"{command} prints\n{result.stdout}"
+                assert unmeasured(shown(result.stdout, tmp_path)) == unmeasured(wanted), f"prints\n{result.stdout}"
     assert ran
 
 
