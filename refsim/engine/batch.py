@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import bisect
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from refsim.checks.shadow import SharedShadow
-from refsim.dialect import Allocation
+from refsim.dialect import ITEM_BYTES, Allocation
 from refsim.engine import atomics, warp
 from refsim.engine.joins import Exit, merge
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import LocalMemory, SharedMemory, View, poison
+from refsim.engine.pointers import UNSIGNED, Pointer
 from refsim.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from refsim.engine.launch import Run
+
+C_LENGTH = re.compile(r"%(?=[-+ #0-9.]*(?:hh|h|ll|l|z|t|j)+[a-zA-Z])")
 
 
 class Batch:
@@ -52,9 +56,8 @@ class Batch:
         self.everything = LaneSet(self, None, None)
         self.exits: list[LaneSet] = []
         self.exited = 0
-        self.shared: dict[str, View] = {}
+        self.dynamic: SharedMemory | None = None
         self.memories: list[SharedMemory] = []
-        self.shared_views: list[View] = []
 
     # ------------------------------------------------------------------------------------- coordinates
 
@@ -85,41 +88,48 @@ class Batch:
 
     # ------------------------------------------------------------------------------------- allocations
 
-    def allocate(self, allocation: Allocation) -> View:
-        """View of a shared or local array that the kernel declares."""
-        if allocation.space == "local":
-            memory: Any = LocalMemory(allocation.name, self, allocation.size, allocation.dtype)
-            return View(memory, np.empty(0), allocation.dtype, 0, allocation.shape, _strides(allocation.shape), True)
-        if allocation.dynamic:
-            return self._dynamic(allocation)
-        shared = SharedMemory(allocation.name, self, allocation.size)
-        data = np.full((allocation.size, self.columns), poison(allocation.dtype), allocation.dtype)
-        self._watch(shared)
-        view = View(shared, data, allocation.dtype, 0, allocation.shape, _strides(allocation.shape), True)
-        self.shared_views.append(view)
-        return view
+    def allocate(self, allocation: Allocation, word: int) -> Any:
+        """A shared or local array that the kernel declares: a view, or a pointer if it is raw.
 
-    def _watch(self, memory: SharedMemory) -> None:
-        if self.run.initcheck or self.run.racecheck:
-            memory.shadow = SharedShadow(self, memory.size)
-        self.memories.append(memory)
-
-    def _dynamic(self, allocation: Allocation) -> View:
+        `word` is the size in bytes of the smallest access to it.
+        """
+        if allocation.space == "constant":
+            return Pointer(self.run.constants[allocation.name].memory, 0)
         item = np.dtype(allocation.dtype)
-        first = self.shared.get("dynamic")
+        dtype = allocation.dtype if word == item.itemsize else UNSIGNED[word]
+        if allocation.dynamic:
+            return self._dynamic(allocation, dtype)
+        size = allocation.size * item.itemsize // word
+        memory: Any
+        if allocation.space == "local":
+            memory, data = LocalMemory(allocation.name, self, size, dtype), np.empty(0)
+        else:
+            memory = self._shared_memory(allocation.name, size, dtype)
+            data = memory.data
+        if allocation.raw:
+            return Pointer(memory, 0)
+        return View(memory, data, allocation.dtype, 0, allocation.shape, _strides(allocation.shape), True)
+
+    def _shared_memory(self, name: str, size: int, dtype: str) -> SharedMemory:
+        memory = SharedMemory(name, self, size, np.full((size, self.columns), poison(dtype), dtype))
+        if self.run.initcheck or self.run.racecheck:
+            memory.shadow = SharedShadow(self, size)
+        self.memories.append(memory)
+        return memory
+
+    def _dynamic(self, allocation: Allocation, dtype: str) -> Any:
+        """Dynamic shared memory: every array of it begins at the same byte."""
+        item = np.dtype(dtype)
         size = self.run.shared_bytes // item.itemsize
-        if first is None:
-            memory = SharedMemory("dynamic shared memory", self, size)
-            data = np.full((size, self.columns), poison(allocation.dtype), item)
-            self._watch(memory)
-            first = View(memory, data, allocation.dtype, 0, (size,), (1,), True)
-            self.shared["dynamic"] = first
-            self.shared_views.append(first)
-        if first.data.dtype.itemsize != item.itemsize:
+        if self.dynamic is None:
+            self.dynamic = self._shared_memory("dynamic shared memory", size, dtype)
+        if self.dynamic.word != item.itemsize:
             raise UnsupportedError(
-                f"dynamic shared memory used as {first.dtype} and as {allocation.dtype}: elements of different size"
+                f"dynamic shared memory used as {self.dynamic.data.dtype} and as {dtype}: elements of different size"
             )
-        return View(first.memory, first.data.view(item), allocation.dtype, 0, (size,), (1,), True)
+        if allocation.raw:
+            return Pointer(self.dynamic, 0)
+        return View(self.dynamic, self.dynamic.data.view(item), dtype, 0, (size,), (1,), True)
 
     # ----------------------------------------------------------------------------------- control flow
 
@@ -343,6 +353,38 @@ class Batch:
         message = f"{me.action} {cell} before anything was written there"
         self.run.report("uninitialized_read", "error", message, me, None, view, pair=(site, site))
 
+    def report_bad_pointer(self, lanes: LaneSet, memory: Any, offset: Any, dtype: str, site: int) -> None:
+        """An access through a pointer is misaligned or lies outside its allocation."""
+        size = ITEM_BYTES[dtype]
+        lane = self._offender(lanes, True)
+        first = self._of_lane(lanes, offset, lane)
+        if first % size and 0 <= first <= memory.bytes - size:
+            self.report_misaligned(lanes, memory, offset, np.asarray(offset) % size != 0, size, site)
+            return
+        if not self.run.unreported("out_of_bounds", site, site):
+            return
+        block, thread = self._spot(lanes, lane)
+        me = self.run.access(site, (first // size,), block, thread)
+        if memory.space == "null":
+            message = f"{me.action} a null pointer"
+        else:
+            message = (
+                f"{me.action} {size} bytes at byte {first} of {memory.space} memory {memory.name!r}, "
+                f"which has {memory.bytes} bytes"
+            )
+        self.run.report("out_of_bounds", "error", message, me, None, None, pair=(site, site))
+
+    def report_misaligned(self, lanes: LaneSet, memory: Any, offset: Any, wrong: Any, size: int, site: int) -> None:
+        """A pointer is not a multiple of the size of the access."""
+        if not self.run.unreported("misaligned", site, site):
+            return
+        lane = self._offender(lanes, wrong)
+        block, thread = self._spot(lanes, lane)
+        me = self.run.access(site, None, block, thread)
+        first = self._of_lane(lanes, offset, lane)
+        message = f"{me.action} {size} bytes at byte {first} of {memory.name!r}, which is no multiple of {size}"
+        self.run.report("misaligned", "error", message, me, None, None, pair=(site, site))
+
     def report_warp(self, lanes: LaneSet, site: int, column: int, thread: int, message: str) -> None:
         """A warp operation names or needs lanes that are not there."""
         me = self.run.access(site, None, self.block_of(column), self.run.thread_of(thread))
@@ -350,8 +392,8 @@ class Batch:
 
     # ----------------------------------------------------------------------------------------- output
 
-    def print(self, lanes: LaneSet, parts: tuple[Any, ...]) -> None:
-        """One line per thread, block after block."""
+    def print(self, lanes: LaneSet, parts: tuple[Any, ...], printf: bool = False) -> None:
+        """One line, or with `printf` one formatted text, per thread, block after block."""
         self.dirty = True
         columns = [
             part if isinstance(part, str) else lanes.full(part, np.asarray(part).dtype).reshape(-1) for part in parts
@@ -360,7 +402,11 @@ class Batch:
             (np.broadcast_to(lanes.t, lanes.shape).reshape(-1), np.broadcast_to(lanes.b, lanes.shape).reshape(-1))
         )
         for lane in order:
-            print(*(part if isinstance(part, str) else part[lane].item() for part in columns))
+            values = [part if isinstance(part, str) else part[lane].item() for part in columns]
+            if printf:
+                print(C_LENGTH.sub("%", values[0]) % tuple(values[1:]), end="")
+            else:
+                print(*values)
 
     def check_assertion(self, lanes: LaneSet, site: int, condition: Any, message: str) -> None:
         """An ``assert`` of the kernel."""

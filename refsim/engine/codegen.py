@@ -17,12 +17,16 @@ import numpy as np
 from refsim.dialect import (
     FLOATS,
     INTEGERS,
+    ITEM_BYTES,
+    Align,
     ArrayType,
     Assert,
     Assign,
     Atomic,
+    AtomicAt,
     Barrier,
     Binary,
+    Bitcast,
     Block,
     BlockVote,
     Break,
@@ -37,8 +41,14 @@ from refsim.dialect import (
     If,
     Intrinsic,
     Load,
+    LoadAt,
     Loop,
+    NullPointer,
     Place,
+    PointerAdd,
+    PointerCompare,
+    PointerDifference,
+    PointerType,
     Print,
     Program,
     Select,
@@ -46,6 +56,7 @@ from refsim.dialect import (
     SliceItem,
     Stmt,
     Store,
+    StoreAt,
     Type,
     Unary,
     Var,
@@ -54,10 +65,10 @@ from refsim.dialect import (
     walk_expressions,
     walk_statements,
 )
-from refsim.engine import intrinsics
+from refsim.engine import intrinsics, pointers
 from refsim.engine.joins import merge, rejoin
 from refsim.engine.liveness import Liveness, Names, Needs, variables
-from refsim.engine.memory import lane_dtype
+from refsim.engine.memory import bitcast, lane_dtype
 from refsim.errors import UnsupportedError
 
 
@@ -83,6 +94,7 @@ class LaneCode:
     sites: list[Site]
     written: frozenset[str]
     read: frozenset[str]
+    words: dict[str, int]
     has_fence: bool
     irregular: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -138,6 +150,8 @@ def array_name(expression: Expr) -> str:
         return expression.name.split("@")[0]
     if isinstance(expression, Slice):
         return array_name(expression.array) + "[…]"
+    if isinstance(expression, PointerAdd):
+        return array_name(expression.pointer)
     return "array"
 
 
@@ -164,6 +178,13 @@ class CodeGenerator:
             "wrap_int64": wrap_int64,
             "rejoin": rejoin,
             "unite": unite,
+            "load_at": pointers.load,
+            "store_at": pointers.store,
+            "atomic_at": pointers.atomic,
+            "align_at": pointers.align,
+            "pointer_difference": pointers.difference,
+            "pointer_compare": pointers.compare,
+            "null_pointer": pointers.NULL,
         }
         assigned = {s.name for s in walk_statements(program.body) if isinstance(s, Assign)}
         self.fixed = {name for name, _ in program.parameters if name not in assigned}
@@ -177,9 +198,13 @@ class CodeGenerator:
         parameters = ", ".join(self.name(name) for name, kind in program.parameters if kind is not None)
         for name in sorted(self._indices_used()):
             self.emit(f"{self.name(name)} = B.index_values({name!r})")
+        uses = Uses(program)
         for allocation in program.allocations:
-            self.namespace[f"a_{len(self.namespace)}"] = allocation
-            self.emit(f"{self.name(allocation.name)} = B.allocate(a_{len(self.namespace) - 1})")
+            held = self.constant(allocation)
+            word = uses.words.get(allocation.name, ITEM_BYTES[allocation.dtype])
+            if allocation.dynamic and allocation.raw:
+                word = min(uses.words.get(a.name, word) for a in program.allocations if a.dynamic)
+            self.emit(f"{self.name(allocation.name)} = B.allocate({held}, {word})")
         for name, kind in self.types.items():
             if name not in self.fixed and name not in dict(program.parameters):
                 self.emit(f"{self.name(name)} = {self._zero(kind)}")
@@ -188,9 +213,9 @@ class CodeGenerator:
             self.emit("pass")
         source = f"def lane_code(B, S, {parameters}):\n" + "\n".join(self.lines) + "\n"
         exec(compile(source, f"<lane code of {program.name}>", "exec"), self.namespace)
-        written, read = self._touched()
         has_fence = any(isinstance(s, Fence) and s.scope != "block" for s in walk_statements(program.body))
-        return LaneCode(program, source, self.namespace["lane_code"], self.sites, written, read, has_fence)
+        function = self.namespace["lane_code"]
+        return LaneCode(program, source, function, self.sites, uses.written, uses.read, uses.words, has_fence)
 
     def _indices_used(self) -> set[str]:
         used = {
@@ -205,38 +230,8 @@ class CodeGenerator:
             if "." in name and name.split(".")[0] in ("threadIdx", "blockIdx", "blockDim", "gridDim")
         } | (used & {"laneid"})
 
-    def _touched(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Names of arrays that may be written and that may be read, following views to their roots."""
-        roots: dict[str, set[str]] = {}
-        for statement in walk_statements(self.program.body):
-            if isinstance(statement, Assign) and isinstance(statement.value.type, ArrayType):
-                roots.setdefault(statement.name, set()).update(_roots(statement.value))
-
-        def resolve(names: set[str]) -> set[str]:
-            seen: set[str] = set()
-            todo = list(names)
-            while todo:
-                name = todo.pop()
-                if name not in seen:
-                    seen.add(name)
-                    todo.extend(roots.get(name, ()))
-            return seen
-
-        written: set[str] = set()
-        read: set[str] = set()
-        for statement in walk_statements(self.program.body):
-            if isinstance(statement, Store):
-                written |= resolve(_roots(statement.array))
-            for part in walk_expressions(statement):
-                if isinstance(part, Atomic):
-                    written |= resolve(_roots(part.array))
-                    read |= resolve(_roots(part.array))
-                elif isinstance(part, Load):
-                    read |= resolve(_roots(part.array))
-        return frozenset(written), frozenset(read)
-
     def _zero(self, kind: Type) -> str:
-        if isinstance(kind, ArrayType):
+        if isinstance(kind, (ArrayType, PointerType)):
             return "None"
         if kind == "bool":
             return "False"
@@ -269,7 +264,11 @@ class CodeGenerator:
 
     def site(self, place: Place, action: str, noun: str, array: Expr | None = None, atomic: bool = False) -> int:
         """Number of a new site."""
-        kind = array.type.dtype if array is not None and isinstance(array.type, ArrayType) else None
+        kind: str | None = None
+        if array is not None and isinstance(array.type, ArrayType):
+            kind = array.type.dtype
+        elif array is not None and isinstance(array.type, PointerType):
+            kind = array.type.pointee
         self.sites.append(Site(place, action, noun, array_name(array) if array is not None else None, atomic, kind))
         return len(self.sites) - 1
 
@@ -287,8 +286,8 @@ class CodeGenerator:
 
     def dtypes_of(self, names: list[str]) -> str:
         """Constant tuple with the lane type of each variable; None for array views."""
-        kinds = tuple(None if isinstance(self._type(n), ArrayType) else lane_dtype(str(self._type(n))) for n in names)
-        return self.constant(kinds)
+        kinds = [self._type(n) for n in names]
+        return self.constant(tuple(None if isinstance(k, (ArrayType, PointerType)) else lane_dtype(k) for k in kinds))
 
     def _type(self, name: str) -> Type:
         if name in self.types:
@@ -336,9 +335,21 @@ class CodeGenerator:
         site = self.site(s.place, "write of", "write", s.array)
         self.emit(f"{array}.{method}(S, {site}, {value}, {', '.join(index)})")
 
+    def _storeat(self, s: StoreAt) -> None:
+        pointer = self.expression(s.pointer)
+        value = self.expression(s.value)
+        site = self.site(s.place, "write of", "write", s.pointer)
+        self.emit(f"store_at(S, {site}, {pointer}, {str(s.value.type)!r}, {value})")
+
+    def _align(self, s: Align) -> None:
+        site = self.site(s.place, "access to", "access", s.pointer)
+        self.emit(f"align_at(S, {site}, {self.expression(s.pointer)}, {s.bytes})")
+
     def _effect(self, s: Effect) -> None:
         if isinstance(s.value, Atomic):
             self._atomic_call(s.value, used=False)
+        elif isinstance(s.value, AtomicAt):
+            self._atomic_at_call(s.value, used=False)
         else:
             self.expression(s.value)
 
@@ -354,7 +365,7 @@ class CodeGenerator:
 
     def _print(self, s: Print) -> None:
         parts = "".join((repr(p) if isinstance(p, str) else self.expression(p)) + ", " for p in s.parts)
-        self.emit(f"B.print(S, ({parts}))")
+        self.emit(f"B.print(S, ({parts}), {s.printf})")
 
     def _assert(self, s: Assert) -> None:
         condition = self.expression(s.condition)
@@ -567,8 +578,10 @@ class CodeGenerator:
 
     def _wrapped(self, source: str, kind: str, bits: int) -> str:
         """Wrap an integer result to its type where it may have left it."""
+        if bits < WRAP_FREE.get(kind, 0):
+            return f"({source})"
         if kind == "int64":
-            return f"({source})" if bits <= 62 else f"wrap_int64({source})"
+            return f"wrap_int64({source})"
         name = f"wrap_{kind}"
         self.namespace[name] = intrinsics.wrapper(kind)
         return f"{name}({source})"
@@ -652,6 +665,42 @@ class CodeGenerator:
         self.emit(f"{result} = {array}.atomic(S, {site}, {e.op!r}, {used}, ({args}), {index})")
         return result
 
+    def _e_pointeradd(self, e: PointerAdd) -> str:
+        return f"{self.expression(e.pointer)}.add({self.expression(e.offset)})"
+
+    def _e_pointerdifference(self, e: PointerDifference) -> str:
+        return f"pointer_difference({self.expression(e.left)}, {self.expression(e.right)})"
+
+    def _e_pointercompare(self, e: PointerCompare) -> str:
+        return f"pointer_compare({e.op!r}, {self.expression(e.left)}, {self.expression(e.right)})"
+
+    def _e_nullpointer(self, e: NullPointer) -> str:
+        return "null_pointer"
+
+    def _e_loadat(self, e: LoadAt) -> str:
+        pointer = self.expression(e.pointer)
+        result = self.fresh()
+        site = self.site(e.place, "read of", "read", e.pointer)
+        self.emit(f"{result} = load_at(S, {site}, {pointer}, {str(e.type)!r})")
+        return result
+
+    def _e_bitcast(self, e: Bitcast) -> str:
+        source, target = str(e.value.type), str(e.type)
+        name = f"bits_of_{source}_as_{target}"
+        self.namespace[name] = bitcast(source, target)
+        return f"{name}({self.expression(e.value)})"
+
+    def _e_atomicat(self, e: AtomicAt) -> str:
+        return self._atomic_at_call(e, used=True)
+
+    def _atomic_at_call(self, e: AtomicAt, used: bool) -> str:
+        pointer = self.expression(e.pointer)
+        args = "".join(self.expression(a) + ", " for a in e.args)
+        result = self.fresh()
+        site = self.site(e.place, f"atomic {e.op} on", f"atomic {e.op}", e.pointer, atomic=True)
+        self.emit(f"{result} = atomic_at(S, {site}, {pointer}, {str(e.type)!r}, {e.op!r}, ({args}), {used})")
+        return result
+
     def _e_warp(self, e: Warp) -> str:
         args = "".join(self.expression(a) + ", " for a in e.args)
         kind = str(e.args[1].type) if len(e.args) > 1 else "int64"
@@ -668,8 +717,12 @@ class CodeGenerator:
         return result
 
 
+# results of fewer magnitude bits than this need no wrapping
+WRAP_FREE = {"int64": 63, "int32": 31, "int16": 15}
+
 BINARY_NAMES = {
-    "//": "floor_divide", "%": "modulo", "**": "power", "<<": "shift_left", ">>": "shift_right", "/": "divide",
+    "//": "floor_divide", "%": "modulo", "div": "divide_truncating", "rem": "remainder_truncating",
+    "**": "power", "<<": "shift_left", ">>": "shift_right", "/": "divide",
 }  # fmt: skip
 
 
@@ -683,9 +736,60 @@ def _own_variables(expression: Expr) -> Names:
     return own | variables(expression)
 
 
+class Uses:
+    """Which arrays and pointers a program may read and write, and the smallest access to each, in bytes.
+
+    Variables that hold a view or pointer count as all that were ever assigned to them.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._origins: dict[str, set[str]] = {}
+        self.words: dict[str, int] = {}
+        statements = list(walk_statements(program.body))
+        for s in statements:
+            if isinstance(s, Assign) and isinstance(s.value.type, (ArrayType, PointerType)):
+                self._origins.setdefault(s.name, set()).update(_roots(s.value))
+        written: set[str] = set()
+        read: set[str] = set()
+        for s in statements:
+            if isinstance(s, Store):
+                written |= self._resolve(s.array)
+            elif isinstance(s, StoreAt):
+                written |= self._resolve(s.pointer, s.value.type)
+            for part in walk_expressions(s):
+                if isinstance(part, Load):
+                    read |= self._resolve(part.array)
+                elif isinstance(part, LoadAt):
+                    read |= self._resolve(part.pointer, part.type)
+                elif isinstance(part, (Atomic, AtomicAt)):
+                    target = part.array if isinstance(part, Atomic) else part.pointer
+                    touched = self._resolve(target, None if isinstance(part, Atomic) else part.type)
+                    written |= touched
+                    read |= touched
+        self.written, self.read = frozenset(written), frozenset(read)
+
+    def _resolve(self, expression: Expr, access: Type | None = None) -> set[str]:
+        seen: set[str] = set()
+        todo = list(_roots(expression))
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo.extend(self._origins.get(name, ()))
+        if access is not None:
+            size = ITEM_BYTES[str(access)]
+            for name in seen:
+                self.words[name] = min(size, self.words.get(name, size))
+        return seen
+
+
 def _roots(expression: Expr) -> set[str]:
     if isinstance(expression, Slice):
         return _roots(expression.array)
+    if isinstance(expression, PointerAdd):
+        return _roots(expression.pointer)
+    if isinstance(expression, Select):
+        return _roots(expression.then) | _roots(expression.otherwise)
     return {expression.name} if isinstance(expression, (Var, ConstArray)) else set()
 
 

@@ -61,10 +61,10 @@ def _same_sign(a: Any, b: Any) -> bool:
 
 
 def _rejoin_views(a: Any, b: Any, join: Any) -> Any:
-    """Join two array views by joining the parts in which they vary between lanes."""
+    """Join two array views or pointers by joining the parts in which they vary between lanes."""
     if a is None or b is None:
         return b if a is None else a
-    a.require_same_memory(b)
+    a, b = a.alike([a, b])
     return a.with_parts(tuple(join(x, y) for x, y in zip(a.parts(), b.parts(), strict=True)))
 
 
@@ -124,11 +124,9 @@ def _merge_one(target: LaneSet, exits: list[Exit], positions: list[Any], values:
         if all(value is first for value in values):
             return first
         model = next(value for value in values if value is not None)
-        views = [model if value is None else value for value in values]
-        for view in views:
-            model.require_same_memory(view)
+        views = model.alike([model if value is None else value for value in values])
         columns = zip(*(view.parts() for view in views), strict=True)
-        return model.with_parts(
+        return views[0].with_parts(
             tuple(_merge_one(target, exits, positions, list(column), np.int64) for column in columns)
         )
     if target.flat is None and all(lanes.flat is None for lanes, _ in exits):

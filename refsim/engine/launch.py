@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -12,12 +13,13 @@ from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report, check_
 from refsim.checks.order import SyncLog
 from refsim.checks.shadow import GlobalShadow
 from refsim.devices import Device
-from refsim.dialect import ITEM_BYTES, ArrayType, Type
+from refsim.dialect import ITEM_BYTES, ArrayType, PointerType, Type
 from refsim.engine.batch import Batch
 from refsim.engine.buffers import initialized_elements, mark_written
 from refsim.engine.codegen import LaneCode
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import GlobalMemory, View
+from refsim.engine.pointers import NULL, Pointer
 from refsim.errors import UnsupportedError
 
 LANES_PER_BATCH = 65536
@@ -65,8 +67,8 @@ class Run:
         self.operations: list[int] = [0]
         self.sync = SyncLog() if code.has_fence and self.racecheck else None
         self.batches: list[Batch] = []
-        self.constants: dict[str, View] = {}
-        self.views: list[View] = []
+        self.constants: dict[str, Any] = {}
+        self.memories: list[GlobalMemory] = []
         self.report_out = Report(code.program.name, f"sim:{device.name}")
         self._seen: set[Any] = set()
 
@@ -162,10 +164,8 @@ class Run:
 
     def fingerprint(self, batch: Batch) -> tuple[Any, ...]:
         """The memory that a spinning thread could see change."""
-        shared = tuple(view.data.tobytes() for view in batch.shared_views)
-        written = tuple(
-            view.data.tobytes() for view in self.views if view.memory.shadow is None or view.memory.shadow.races
-        )
+        shared = tuple(memory.data.tobytes() for memory in batch.memories)
+        written = tuple(m.raw.tobytes() for m in self.memories if m.shadow is None or m.shadow.races)
         return hash(shared), hash(written)
 
     def stuck(self, batch: Batch, lanes: LaneSet, site: int) -> None:
@@ -234,15 +234,19 @@ def flat_arguments(values: tuple[Any, ...], names: tuple[tuple[str, Type | None]
 
 def lane_scalar(value: Any, kind: Type) -> Any:
     """A scalar argument as the engine carries it."""
+    if isinstance(kind, PointerType):
+        if value is None or (isinstance(value, int) and value == 0):
+            return NULL
+        raise TypeError(f"a pointer parameter takes a NumPy array or None, not {value!r}")
     name = str(kind)
-    if name.startswith("float"):
+    if "float" in name:
         return np.dtype(name).type(value)
     return bool(value) if name == "bool" else int(value)
 
 
 def views_of(
     run: Run, arguments: list[tuple[str, Any]], code: LaneCode
-) -> tuple[dict[str, View], list[tuple[Any, Any]]]:
+) -> tuple[dict[str, Any], list[tuple[Any, Any]]]:
     """A view for every array argument; arrays that overlap share one memory.
 
     Returns the views by parameter name, and (copy, original) pairs to write back after the launch for arrays
@@ -267,30 +271,35 @@ def views_of(
             groups.append([])
         groups[-1].append(position)
         end = max(end, high)
-    views: dict[str, View] = {}
+    views: dict[str, Any] = {}
     for group in groups:
         _add_views(run, [arrays[position] for position in group], code, views)
-    run.views = list(views.values())
     return views, write_back
 
 
-def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: dict[str, View]) -> None:
+def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: dict[str, Any]) -> None:
     bounds = [np.lib.array_utils.byte_bounds(array) if array.size else (0, 0) for _, array in arrays]
     low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
-    granule = math.gcd(*(array.dtype.itemsize for _, array in arrays), *(b[0] - low for b in bounds))
-    memory = GlobalMemory(" / ".join(name for name, _ in arrays), high - low, granule)
+    sizes = [code.words.get(name, array.dtype.itemsize) for name, array in arrays]
+    granule = math.gcd(*sizes, *(array.dtype.itemsize for _, array in arrays), *(b[0] - low for b in bounds))
+    writeable = all(array.flags.writeable for _, array in arrays)
+    raw = np.asarray((ctypes.c_uint8 * (high - low)).from_address(low)) if high > low else np.empty(0, np.uint8)
+    raw.flags.writeable = writeable
+    memory = GlobalMemory(" / ".join(name for name, _ in arrays), high - low, granule, low, raw)
+    run.memories.append(memory)
     writes = any(name in code.written for name, _ in arrays)
     reads = any(name in code.read for name, _ in arrays)
     known = initialized_elements(arrays, low, high, granule) if run.initcheck else None
     races = writes and run.racecheck
     if races or known is not None:
         memory.shadow = GlobalShadow(run, (high - low) // granule, known, races, reads)
+    kinds = dict(code.program.parameters)
     for (name, array), (start, stop) in zip(arrays, bounds, strict=True):
+        if isinstance(kinds.get(name), PointerType):
+            views[name] = Pointer(memory, start - low)
+            continue
         item = array.dtype.itemsize
-        lowest = array[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in array.strides)]
-        flat = np.lib.stride_tricks.as_strided(
-            lowest, ((stop - start) // item,), (item,), writeable=array.flags.writeable
-        )
+        flat = raw[start - low : stop - low].view(array.dtype)
         strides = tuple(stride // item for stride in array.strides)
         offset = sum(-stride * (n - 1) for stride, n in zip(strides, array.shape, strict=True) if stride < 0)
         views[name] = View(
@@ -318,7 +327,15 @@ def check_limits(run: Run) -> bool:
         problems.append(f"{shared} bytes of shared memory per block; {device.name} has {device.shared_bytes_per_block}")
     for problem in problems if "memcheck" in run.groups else ():
         run.report_out.findings.append(
-            Finding("launch_limit", program.name, problem, "error", program.place.file, program.place.line, program.place.text)
+            Finding(
+                "launch_limit",
+                program.name,
+                problem,
+                "error",
+                program.place.file,
+                program.place.line,
+                program.place.text,
+            )
         )
     return not problems
 

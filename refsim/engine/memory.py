@@ -7,8 +7,11 @@ which reads, writes and informs its shadow, if it has one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+import ml_dtypes  # noqa: F401 (makes bfloat16 and the 8-bit floats NumPy types)
 import numpy as np
 
 from refsim.dialect import INTEGERS
@@ -43,6 +46,20 @@ def to_lane(raw: Any, dtype: str) -> Any:
     if isinstance(raw, np.ndarray):
         return raw.astype(np.int64) if dtype in NARROW else raw
     return raw if dtype.startswith("float") else raw.item()
+
+
+@cache
+def bitcast(source: str, target: str) -> Callable[[Any], Any]:
+    """Function of a lane value that reads its bits as another scalar type of the same size."""
+    from_dtype, to_dtype = np.dtype(source), np.dtype(target)
+
+    def cast(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            raw = value.astype(from_dtype) if source in NARROW else value
+            return to_lane(np.ascontiguousarray(raw).view(to_dtype), target)
+        return to_lane(np.array([value]).astype(from_dtype).view(to_dtype)[0], target)
+
+    return cast
 
 
 class Memory(Protocol):
@@ -108,12 +125,13 @@ class View:
         """Cut to a subset of lanes."""
         return self.with_parts(tuple(lanes.cut(part) for part in self.parts())) if self.varies else self
 
-    def require_same_memory(self, other: View) -> None:
-        """Two views can only be joined if they differ in offset and extents alone."""
-        if other.memory is not self.memory or other.strides != self.strides:
-            raise UnsupportedError(
-                f"an array variable stands for {self.memory.name!r} in some threads and {other.memory.name!r} in others"
-            )
+    def alike(self, views: list[View]) -> list[View]:
+        """The views, which can be joined only if they differ in offset and extents alone."""
+        for other in views:
+            if other.memory is not self.memory or other.strides != self.strides:
+                names = f"{self.memory.name!r} in some threads and {other.memory.name!r} in others"
+                raise UnsupportedError(f"an array variable stands for {names}")
+        return views
 
     # -------------------------------------------------------------------------------------- addresses
 
@@ -334,11 +352,25 @@ class GlobalMemory:
 
     space = "global"
 
-    def __init__(self, name: str, bytes_: int, granule: int) -> None:
+    word = None  # bytes can be read as any type
+
+    def __init__(self, name: str, bytes_: int, granule: int, address: int = 0, raw: Any = None) -> None:
         self.name = name
         self.bytes = bytes_
         self.granule = granule
+        self.address = address
+        self.raw = raw
         self.shadow: Any = None
+        self._windows: dict[str, View] = {}
+
+    def window(self, dtype: str) -> View:
+        """The whole allocation as a one-dimensional array of a type, for accesses through pointers."""
+        if dtype not in self._windows:
+            item = np.dtype(dtype)
+            count = self.bytes // item.itemsize
+            data = self.raw[: count * item.itemsize].view(item)
+            self._windows[dtype] = View(self, data, dtype, 0, (count,), (1,), False)
+        return self._windows[dtype]
 
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> Any:
         """See `Memory.read`."""
@@ -384,12 +416,24 @@ class SharedMemory:
 
     space = "shared"
 
-    def __init__(self, name: str, batch: Batch, size: int) -> None:
+    address = 0
+
+    def __init__(self, name: str, batch: Batch, size: int, data: Array) -> None:
         self.name = name
         self.batch = batch
         self.columns = batch.columns
         self.size = size
+        self.data = data
+        self.word = data.dtype.itemsize
+        self.bytes = size * self.word
         self.shadow: Any = None
+        self._windows: dict[str, View] = {}
+
+    def window(self, dtype: str) -> View:
+        """The array as elements of another type of the same size, for accesses through pointers."""
+        if dtype not in self._windows:
+            self._windows[dtype] = View(self, self.data.view(np.dtype(dtype)), dtype, 0, (self.size,), (1,), False)
+        return self._windows[dtype]
 
     def _flat_address(self, lanes: LaneSet, address: Any) -> Any:
         return address * self.columns + lanes.b
@@ -451,16 +495,27 @@ class LocalMemory:
     """
 
     space = "local"
+    address = 0
 
     def __init__(self, name: str, batch: Batch, size: int, dtype: str) -> None:
         self.name = name
         self.batch = batch
         self.size = size
+        self.dtype = dtype
+        self.word = np.dtype(dtype).itemsize
+        self.bytes = size * self.word
         self.lane_dtype = lane_dtype(dtype)
         self.poison = poison(dtype)
+        self._windows: dict[str, View] = {}
         self.cells: list[tuple[Any, ...] | None] = [None] * size
         self.dense: Array | None = None
         self.defined: Array | None = None
+
+    def window(self, dtype: str) -> View:
+        """The array as elements of another type of the same size, for accesses through pointers."""
+        if dtype not in self._windows:
+            self._windows[dtype] = View(self, np.empty(0), dtype, 0, (self.size,), (1,), False)
+        return self._windows[dtype]
 
     def _spread_cell(self, element: int) -> tuple[Array, Array]:
         """A cell's values over threads × columns, and which lanes are defined."""
@@ -491,7 +546,7 @@ class LocalMemory:
         if self.dense is None and type(address) is int:
             cell = self.cells[address]
             if cell is not None and cell[0] is lanes:
-                return cell[1]
+                return self._as(cell[1], self.dtype, view.dtype)
             values, defined = self._spread_cell(address)
             values, known = lanes.take(values), lanes.take(defined)
         else:
@@ -500,10 +555,16 @@ class LocalMemory:
             values, known = dense.reshape(-1).take(flat), dense_defined.reshape(-1).take(flat)
         if not known.all():
             lanes.batch.report_uninitialized(lanes, view, address, ~known, site)
-        return values
+        return self._as(values, self.dtype, view.dtype)
+
+    @staticmethod
+    def _as(value: Any, source: str, target: str) -> Any:
+        """A lane value's bits as another type of the same size."""
+        return value if source == target else bitcast(source, target)(value)
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """See `Memory.write`."""
+        value = self._as(value, view.dtype, self.dtype)
         if self.dense is None and type(address) is int:
             cell = self.cells[address]
             if (cell is not None and cell[0] is lanes) or self.batch.covers_alive(lanes):

@@ -146,23 +146,25 @@ def run(batch: Batch, lanes: LaneSet, site: int, op: str, args: tuple[Any, ...],
         return dense.collect((np.int64(1) << dense.lane) - 1)
     _check(batch, dense, args[0], site, op)
     if op.startswith("shfl"):
-        return _shuffle(batch, dense, op, args[1], args[2], dtype, site)
+        return _shuffle(batch, dense, op, args, dtype, site)
     return _vote(dense, op, args, dtype)
 
 
-def _shuffle(batch: Batch, dense: _Dense, op: str, value: Any, amount: Any, dtype: str, site: int) -> Any:
-    kind = lane_dtype(dtype)
-    values = dense.spread(value, kind, poison(dtype))
-    step = dense.spread(amount, np.int64)
+def _shuffle(batch: Batch, dense: _Dense, op: str, args: tuple[Any, ...], dtype: str, site: int) -> Any:
+    """Arguments: mask, value, lane or distance, and the width of the segments in which lanes are counted."""
+    values = dense.spread(args[1], lane_dtype(dtype), poison(dtype))
+    step = dense.spread(args[2], np.int64)
+    width = dense.spread(args[3], np.int64) if len(args) > 3 else dense.size
     lane = dense.lane
+    first = lane - lane % width
     if op == "shfl_sync":
-        source = step % dense.size
+        source = first + step % width
     elif op == "shfl_up_sync":
-        source = np.where(lane - step >= 0, lane - step, lane)
+        source = np.where(lane - step >= first, lane - step, lane)
     elif op == "shfl_down_sync":
-        source = np.where(lane + step < dense.size, lane + step, lane)
-    else:
-        source = np.where((lane ^ step) < dense.size, lane ^ step, lane)
+        source = np.where(lane + step < first + width, lane + step, lane)
+    else:  # lanes of later segments keep their own value
+        source = np.where((lane ^ step) < first + width, lane ^ step, lane)
     source = dense.warp * dense.size + source
     inside = source < batch.threads
     safe = np.where(inside, source, dense.thread)

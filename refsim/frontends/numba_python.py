@@ -380,7 +380,7 @@ class Translator(Expressions):
             assert expression is not None
             if isinstance(expression, Var) and expression.name == target:
                 continue
-            value = expression if isinstance(kind, ArrayType) else self.convert(expression, kind)
+            value = expression if isinstance(kind, ArrayType) else self.convert(expression, str(kind))
             at = len(statements) - 1 if statements and isinstance(statements[-1], Break) else len(statements)
             statements.insert(at, Assign(target, value))
         return Var(target, type=kind)
@@ -686,7 +686,7 @@ class Translator(Expressions):
         kind = wanted.get(name, expression.type)
         target = self.storage(name, kind)
         if not (isinstance(expression, Var) and expression.name == target):
-            converted = expression if isinstance(kind, ArrayType) else self.convert(expression, kind)
+            converted = expression if isinstance(kind, ArrayType) else self.convert(expression, str(kind))
             self.out.append(Assign(target, converted))
         return Var(target, type=kind)
 
@@ -743,7 +743,7 @@ class Translator(Expressions):
             value = to_expression(coming)
             if not isinstance(expected, Var) or value is None or value == expected:
                 return
-            converted = value if isinstance(expected.type, ArrayType) else self.convert(value, expected.type)
+            converted = value if isinstance(expected.type, ArrayType) else self.convert(value, str(expected.type))
             loop.body.append(Assign(expected.name, converted))
 
         for name, expected in head.items():

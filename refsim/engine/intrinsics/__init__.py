@@ -131,6 +131,8 @@ def _integer_functions() -> None:
     for kind in INTEGERS:
         _add("//", kind, integers.floor_divide(kind))
         _add("%", kind, integers.modulo(kind))
+        _add("div", kind, integers.divide_truncating(kind))
+        _add("rem", kind, integers.remainder_truncating(kind))
         _add("/", kind, elementary.divide_integers(kind), 1.5 if kind in ("int64", "uint64") else 0.5)
         _add("**", kind, integers.power(kind))
         _add("<<", kind, integers.shift_left(kind))

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
+from oracle.formats import cast
 
 Lane = Any
 """An array of lane values, or one scalar for all lanes."""
@@ -29,8 +32,11 @@ WIDTH: Final = {name: np.dtype(name).itemsize * 8 for name in INTEGERS}
 LOWEST: Final = {name: int(np.iinfo(name).min) for name in INTEGERS}
 HIGHEST: Final = {name: int(np.iinfo(name).max) for name in INTEGERS}
 
+NARROW_FLOATS: Final = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
 CARRIER: Final[dict[str, np.dtype[Any]]] = {
-    **{name: np.dtype(np.int64) for name in INTEGERS},
+    **{name: np.dtype(np.int64) for name in INTEGERS    **{name: np.dtype(getattr(ml_dtypes, name)) for name in NARROW_FLOATS},
+},
     "uint64": np.dtype(np.uint64),
     "bool": np.dtype(np.bool_),
     **{name: np.dtype(name) for name in FLOATS},
@@ -105,6 +111,8 @@ def converter(source: str, target: str) -> Callable[[Lane], Lane]:
         return partial(_float_to_byte, source, target)
     if target in WIDTH:
         return partial(_float_to_integer, source, target)
+    if target in NARROW_FLOATS:
+        return partial(_to_narrow_float, source, target)
     return partial(_to_float, CARRIER[source], CARRIER[target])
 
 
@@ -134,6 +142,14 @@ def _widened(carrier: np.dtype[Any], value: Lane) -> Lane:
 
 def _to_float(source: np.dtype[Any], target: np.dtype[Any], value: Lane) -> Lane:
     return (value if isinstance(value, np.ndarray) else source.type(value)).astype(target)
+
+
+def _to_narrow_float(source: str, target: str, value: Lane) -> Lane:
+    """One rounding to nearest even; ml_dtypes rounds twice from float64. The 8-bit floats saturate."""
+    if target == "bfloat16" and source in ("float16", "float32"):
+        return _to_float(CARRIER[source], CARRIER[target], value)
+    rounded = cast(np.asarray(value, np.float64), target)
+    return rounded if isinstance(value, np.ndarray) else rounded[()]
 
 
 def _float_to_byte(source: str, target: str, value: Lane) -> Lane:

@@ -46,6 +46,34 @@ def modulo(name: str) -> Callable[[Lane, Lane], Lane]:
     return remainder
 
 
+def divide_truncating(name: str) -> Callable[[Lane, Lane], Lane]:
+    """C's ``a / b`` for the integer type `name`: rounded toward zero; 0 for a division by zero."""
+    floor, remainder = floor_divide(name), modulo(name)
+    if name not in SIGNED:
+        return floor
+
+    def divide(a: Lane, b: Lane) -> Lane:
+        quotient = floor(a, b)
+        inexact = (remainder(a, b) != 0) & ((a < 0) != (b < 0))
+        return wrap(quotient + inexact, name)
+
+    return divide
+
+
+def remainder_truncating(name: str) -> Callable[[Lane, Lane], Lane]:
+    """C's ``a % b`` for the integer type `name`: the sign of the dividend; 0 for a division by zero."""
+    remainder = modulo(name)
+    if name not in SIGNED:
+        return remainder
+
+    def rest(a: Lane, b: Lane) -> Lane:
+        floored = remainder(a, b)
+        moved = (floored != 0) & ((a < 0) != (b < 0))
+        return floored - b * moved if isinstance(moved, np.ndarray) else floored - b * int(moved)
+
+    return rest
+
+
 def power(name: str) -> Callable[[Lane, Lane], Lane]:
     """``a ** b`` of integers: wraps; a negative exponent truncates 1 / a**-b, and 0 to it is the lowest int64."""
 
