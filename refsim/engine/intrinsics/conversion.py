@@ -35,11 +35,11 @@ HIGHEST: Final = {name: int(np.iinfo(name).max) for name in INTEGERS}
 NARROW_FLOATS: Final = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 CARRIER: Final[dict[str, np.dtype[Any]]] = {
-    **{name: np.dtype(np.int64) for name in INTEGERS    **{name: np.dtype(getattr(ml_dtypes, name)) for name in NARROW_FLOATS},
-},
+    **{name: np.dtype(np.int64) for name in INTEGERS},
     "uint64": np.dtype(np.uint64),
     "bool": np.dtype(np.bool_),
     **{name: np.dtype(name) for name in FLOATS},
+    **{name: np.dtype(getattr(ml_dtypes, name)) for name in NARROW_FLOATS},
 }
 """dtype of the arrays that hold lanes of a scalar type."""
 
