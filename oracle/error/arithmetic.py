@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded, lift, spread
-from oracle.error.fields import SMALLEST, Array, Errors, Pending, full, plus, plus_zero, root_sum, times
+from oracle.error.fields import Array, Errors, Pending, full, over, plus, plus_zero, root_sum, times
 from oracle.error.lattice import is_power_of_two
 from oracle.error.registry import UnsupportedOperationError, ufunc_rule
 from oracle.error.settle import make, settle
@@ -212,12 +212,10 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
     below = y_size if y_bound is None else np.maximum(y_size - y_bound, 0.0)
     bound: Errors = None
     if x_bound is not None or y_bound is not None:
-        bound = plus_zero(x_bound) + plus_zero(times(quotient, y_bound))
-        bound = np.where(bound == 0.0, 0.0, np.maximum(bound / below, SMALLEST))
+        bound = over(plus_zero(x_bound) + plus_zero(times(quotient, y_bound)), below)
     sigma = root_sum(x.sigma, times(quotient, y.sigma))
     common = plus(plus(x.common, _pivot_extra(x)), times(quotient, plus(y.common, _pivot_extra(y))))
-    sigma = None if sigma is None else np.where(sigma == 0.0, 0.0, sigma / y_size)
-    common = None if common is None else np.where(common == 0.0, 0.0, common / y_size)
+    sigma, common = over(sigma, y_size), over(common, y_size)
     if not numerics.correct_division:
         shifts = is_power_of_two(y.value) & (np.asarray(plus_zero(y_bound)) == 0.0)
         shifts = (
@@ -228,12 +226,17 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
             extra = np.where(quotient == 0.0, 0.0, slack * (quotient + plus_zero(bound)))
             x_size = np.abs(x.value) + plus_zero(x_bound)
             lost = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
-            extra = extra + np.where(y_size * fmt.min_normal >= 0.5, x_size * lost, 0.0)  # 1/y is subnormal
-            extra = np.where(least_size * fmt.max < 1.0, np.inf, extra)  # 1/y overflows, 0·(1/y) is NaN
-            extra = np.where(shifts, 0.0, extra)
-            extra = np.where(np.isinf(y.value) | np.isinf(x.value) & (y_size > 0.0), 0.0, extra)
+            if (y_size * fmt.min_normal >= 0.5).any():  # 1/y is subnormal
+                extra = extra + np.where(y_size * fmt.min_normal >= 0.5, x_size * lost, 0.0)
+            if (least_size * fmt.max < 1.0).any():  # 1/y overflows, 0·(1/y) is NaN
+                extra = np.where(least_size * fmt.max < 1.0, np.inf, extra)
+            if shifts.any():
+                extra = np.where(shifts, 0.0, extra)
+            if not (np.max(x_size, initial=0.0) < np.inf and np.max(y_size, initial=0.0) < np.inf):
+                extra = np.where(np.isinf(y.value) | np.isinf(x.value) & (y_size > 0.0), 0.0, extra)
             bound = plus(bound, extra)
-            sigma = root_sum(sigma, np.where(np.isfinite(extra), extra, 0.0) * _ROOT_THIRD)
+            likely = extra if np.max(extra, initial=0.0) < np.inf else np.where(np.isfinite(extra), extra, 0.0)
+            sigma = root_sum(sigma, likely * _ROOT_THIRD)
     if x.facts is not None and x.facts.products and numerics.folded_scalar:
         fold = _divided_before(x, y_size, is_power_of_two(y.value) & (least_size == y_size))
         bound, common = plus(bound, fold), root_sum(common, fold / np.sqrt(np.maximum(x.facts.terms, 1.0)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from oracle.error.array import ErrorBounded, SumFacts, lift
 from oracle.error.fields import Array, Errors, plus, root_sum
-from oracle.error.lattice import distinct_share, lowest_bit
+from oracle.error.lattice import distinct_share, lowest_bit, spread_picks
 from oracle.error.registry import UnsupportedOperationError, function_rule, ufunc_rule
 from oracle.error.settle import make, settle
 from oracle.error.sums import deviation, holds_exactly, no_terms, rounding_of_sum
@@ -176,7 +176,7 @@ def _repeats(a: Array, b: Array, magnitude: Array, u: float) -> Any:
     """Low entropy of the products, from one sampled partner per row and per column."""
     columns, rows = b.shape[-1], a.shape[-2]
     length = a.shape[-1]
-    picks = np.unique(np.linspace(0, length - 1, min(length, 96)).astype(np.int64)) if length > 96 else slice(None)
+    picks = spread_picks(length, 96) if length > 96 else slice(None)
     a_part, b_part = a[..., picks], b[..., picks, :]
     share: Any = 1.0
     for j in {0, columns // 2}:

@@ -50,7 +50,10 @@ def root_sum(a: Errors, b: Errors) -> Errors:
     """sqrt(a² + b²), None = 0."""
     if a is None:
         return b
-    return a if b is None else np.sqrt(a * a + b * b)
+    if b is None:
+        return a
+    total = np.asarray(a * a + b * b)
+    return np.sqrt(total, out=total)
 
 
 def times(size: Array, errors: Errors) -> Errors:
@@ -68,6 +71,16 @@ def times(size: Array, errors: Errors) -> Errors:
         if np.count_nonzero(errors) > vanished.size - np.count_nonzero(vanished):
             product = np.where(vanished & (size > 0.0) & (errors > 0.0), SMALLEST, product)
     return product
+
+
+def over(errors: Errors, size: Array) -> Errors:
+    """errors / size, where 0 / 0 is 0 and a positive error stays one."""
+    if errors is None:
+        return None
+    quotient = np.asarray(errors / size)
+    if quotient.size and not quotient.min() > 0.0:
+        quotient = np.where(errors == 0.0, 0.0, np.maximum(quotient, SMALLEST))
+    return quotient
 
 
 def full(errors: Errors, shape: tuple[int, ...]) -> Errors:

@@ -64,7 +64,9 @@ def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
     x = settle(a)
     value = np.exp(a.value)
     u, fmt = numerics.unit_roundoff, numerics.format
-    size = np.where(np.isfinite(x.value), np.abs(x.value), 0.0)
+    size = np.abs(x.value)
+    if not np.max(size, initial=0.0) < np.inf:
+        size = np.where(np.isfinite(size), size, 0.0)
     shift = exp_log_constant(numerics) * u * size
     if x.reach is not None:
         shift = shift + 2.0 * u * x.reach
@@ -72,7 +74,9 @@ def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
     relative = numerics.relative_error(
         "exp" if numerics.exp_form == "exp" or numerics.exp_ulps >= numerics.exp2_ulps else "exp2"
     )
-    eps = relative + 2.0 * u * numerics.exp_argument_ulps * size
+    eps: Any = relative
+    if numerics.exp_argument_ulps:
+        eps = relative + 2.0 * u * numerics.exp_argument_ulps * size
     # expm1(θ) ≤ θ + θ² for small θ
     grown = times(value, np.expm1(theta) if np.max(theta, initial=0.0) > 0.125 else theta + theta * theta)
     assert grown is not None

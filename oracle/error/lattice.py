@@ -6,6 +6,7 @@ at most p bits: it is held exactly and nothing is ever rounded.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,15 +46,19 @@ def distinct_share(terms: Array, grain: Array, wanted: int = 128) -> Array:
     length = terms.shape[-1]
     if length < 2 or terms.size == 0:
         return np.ones(terms.shape[:-1])
-    # an irregular stride, so that periodic data are not mistaken for constant data
-    picks = (
-        np.unique(np.linspace(0, length - 1, min(length, wanted)).astype(np.int64))
-        if length > wanted
-        else np.arange(length)
-    )
+    sample = terms[..., spread_picks(length, wanted)] if length > wanted else terms
+    count = sample.shape[-1]
     with np.errstate(all="ignore"):
-        sample = np.sort(np.rint(terms[..., picks] / grain[..., None]), axis=-1)
-    steps = np.count_nonzero(np.diff(sample, axis=-1), axis=-1) + 1
+        sample = np.asarray(sample / grain[..., None])
+    sample = np.rint(sample, out=sample)
+    sample.sort(axis=-1)
+    steps = np.count_nonzero(sample[..., 1:] != sample[..., :-1], axis=-1) + 1
     # what happens once among k draws is taken as new each time: only repeats count
-    share = np.asarray(len(picks) / steps)
-    return np.where(share <= 1.25, 1.0, np.where(steps == len(picks), 1.0, length / steps))
+    share = np.asarray(count / steps)
+    return np.where(share <= 1.25, 1.0, np.where(steps == count, 1.0, length / steps))
+
+
+@cache
+def spread_picks(length: int, wanted: int) -> NDArray[np.int64]:
+    """Places spread over an axis, at an irregular stride: periodic data are not to be mistaken for constant data."""
+    return np.unique(np.linspace(0, length - 1, min(length, wanted)).astype(np.int64))

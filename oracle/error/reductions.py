@@ -134,6 +134,8 @@ def _step(numerics: Numerics, rows: Array, bound: Errors, present: Array, magnit
         probe = lowest_bit(rows[..., :: max(1, length // 16)])
         if bound is None and not (probe.min(axis=-1) >= limit).any():
             return np.zeros(rows.shape[:-1])
+    if bound is not None and ((bound > 0.0) & (present > 0.0)).any(axis=-1).all():
+        return np.zeros(rows.shape[:-1])
     bits = lowest_bit(rows)
     if bound is not None:
         bits = np.where(present == 0.0, np.inf, np.where(bound > 0.0, 0.0, bits))

@@ -33,8 +33,8 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
                 noise = np.where(small, noise + 2.0 * underflow_error(numerics.format), noise)
             new_bound = noise if bound is None else bound + noise
         elif bound is None:
-            noise = np.abs(round_exactly(value, numerics) - value)
-            new_bound = noise
+            noise = np.asarray(round_exactly(value, numerics) - value)
+            new_bound = noise = np.abs(noise, out=noise)
         else:
             # fl is monotone, so a rounded result lies between fl(value - reach) and fl(value + reach); what FMA does
             # not round stays within the bound. An error far below float64's resolution moves no representable value.
@@ -46,8 +46,8 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
         if numerics.flush_to_zero:
             lost = flushed(x)
             new_bound, noise = np.maximum(new_bound, lost), np.maximum(noise, lost)
-        ends = ~np.isfinite(value)
-        if ends.any():
+        if not np.max(size, initial=0.0) < np.inf:
+            ends = ~np.isfinite(value)
             new_bound = np.where(ends, 0.0 if bound is None else bound, new_bound)
             noise = np.where(ends, 0.0, noise)
         new_sigma = root_sum(x.sigma, noise * _ROOT_THIRD)
@@ -83,7 +83,7 @@ def make(
     if bound is not None:
         if bound.size and np.isnan(bound.min()):
             bound = np.where(np.isnan(bound), np.inf, bound)
-        if not bound.any():
+        if not np.max(bound, initial=0.0) > 0.0:
             bound = sigma = common = None
     return ErrorBounded(value, numerics, bound=bound, sigma=_finite(sigma), common=_finite(common), pending=pending)
 
