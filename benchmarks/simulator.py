@@ -20,7 +20,7 @@ import numpy as np
 import simulated_kernels as kernels
 
 SCHEMA = 1
-REPEATS = 3
+REPEATS = 7
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def measure(progress):
     }
     ragged = verified_gemm_rate(250)
     progress("refsim, latency")
-    first = [in_subprocess("first-launch") for _ in range(REPEATS)]
+    first = [in_subprocess("first-launch") for _ in range(3)]
     rows = [
         Row("GEMM 48, Numba's simulator", old["gemm"], "multiply-adds/s"),
         Row("GEMM 256, refsim", new["gemm"], "multiply-adds/s"),

@@ -12,6 +12,14 @@ import refsim
 MEMORY_KINDS = {"race", "out_of_bounds", "uninitialized_read"}
 CAUGHT_BY_CHECKS = [d for d in DEFECTS if d.expectation.kind != "value"]
 CAUGHT_BY_VALUES = [d for d in DEFECTS if d.expectation.kind == "value"]
+HOW = pytest.mark.parametrize(
+    ("wrap", "options"),
+    [
+        pytest.param(lambda kernel: kernel, {}, id="plain"),
+        pytest.param(cuda.jit, {}, id="jit"),
+        pytest.param(lambda kernel: kernel, {"lanes_per_batch": 1}, id="block after block"),
+    ],
+)
 
 
 def by_name(pairs):
@@ -24,14 +32,13 @@ def answers(pair):
         return pair.expected(*pair.arguments())
 
 
-def launched(pair, kernel, launch, producer=None):
+def launched(pair, kernel, launch, producer=None, **options):
     """Launch one kernel of a pair on fresh arguments: (report, arguments)."""
     arguments = pair.arguments()
     if producer is not None:
-        report = refsim.launch(producer, launch.grid, launch.block, *arguments, device=pair.device)
-        assert report.findings == [] or report.findings == ()
+        assert not refsim.launch(producer, launch.grid, launch.block, *arguments).findings
     report = refsim.launch(
-        kernel, launch.grid, launch.block, *arguments, device=pair.device, shared_bytes=launch.shared_bytes
+        kernel, launch.grid, launch.block, *arguments, shared_bytes=launch.shared_bytes, **options
     )
     return report, arguments
 
@@ -76,12 +83,11 @@ def test_the_corpus_is_large_and_has_every_kind():
     assert all(d.story for d in DEFECTS)
 
 
-@pytest.mark.parametrize("jit", [False, True], ids=["plain", "jit"])
+@HOW
 @pytest.mark.parametrize("pair", by_name(CAUGHT_BY_CHECKS))
-def test_wrong_kernel_is_caught_at_its_line(pair, jit):
+def test_wrong_kernel_is_caught_at_its_line(pair, wrap, options):
     asked = pair.expectation
-    kernel = cuda.jit(pair.wrong) if jit else pair.wrong
-    report, _ = launched(pair, kernel, pair.wrong_launch, pair.wrong_producer)
+    report, _ = launched(pair, wrap(pair.wrong), pair.wrong_launch, pair.wrong_producer, **options)
     seen = "\n".join(map(site, report.findings))
 
     assert report.ok == (asked.severity == "note"), seen
@@ -115,11 +121,10 @@ def test_wrong_kernel_is_caught_by_its_values(pair):
     assert any(not agrees(arguments[i], value, pair.rtol) for i, value in answers(pair).items())
 
 
-@pytest.mark.parametrize("jit", [False, True], ids=["plain", "jit"])
+@HOW
 @pytest.mark.parametrize("pair", by_name(DEFECTS))
-def test_right_twin_has_no_finding_and_numpys_answer(pair, jit):
-    kernel = cuda.jit(pair.right) if jit else pair.right
-    report, arguments = launched(pair, kernel, pair.right_launch, pair.right_producer)
+def test_right_twin_has_no_finding_and_numpys_answer(pair, wrap, options):
+    report, arguments = launched(pair, wrap(pair.right), pair.right_launch, pair.right_producer, **options)
     assert not report.findings, "\n".join(map(site, report.findings))
     assert report.ok
     for i, value in answers(pair).items():

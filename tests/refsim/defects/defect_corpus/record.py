@@ -56,7 +56,6 @@ class Defect:
     arguments: Callable[[], tuple[Any, ...]]
     expected: Callable[..., dict[int, np.ndarray]]
     rtol: float = 0.0
-    device: str = "sim:sm_90"
     wrong_producer: Callable[..., None] | None = None
     right_producer: Callable[..., None] | None = None
     marked_functions: tuple[Callable[..., Any], ...] = ()
