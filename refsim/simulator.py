@@ -6,7 +6,7 @@ import types
 import weakref
 from typing import Any
 
-from refsim.checks.findings import Report
+from refsim.checks.findings import Report, check_groups
 from refsim.devices import Device, device_named
 from refsim.engine.codegen import LaneCode, generate
 from refsim.engine.launch import LANES_PER_BATCH, argument_type, execute
@@ -112,11 +112,10 @@ def launch(
     if not isinstance(shared_bytes, int) or shared_bytes < 0:
         raise ValueError(f"shared_bytes must be a number of bytes, not {shared_bytes!r}")
     model = device_named(device)
+    groups = check_groups(checks)
+    blocks, threads = dimensions(grid, "grid"), dimensions(block, "block")
     code = compiled(kernel, args, model)
-    report = execute(
-        code, model, dimensions(grid, "grid"), dimensions(block, "block"), args, checks, shared_bytes,
-        note_negative_indices, lanes_per_batch,
-    )  # fmt: skip
+    report = execute(code, model, blocks, threads, args, groups, shared_bytes, note_negative_indices, lanes_per_batch)
     if raise_on_findings:
         report.raise_if_findings()
     return report

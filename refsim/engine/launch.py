@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report, check_groups
+from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report
 from refsim.checks.order import SyncLog
 from refsim.checks.shadow import GlobalShadow
 from refsim.devices import Device
@@ -374,13 +374,13 @@ def execute(
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
     args: tuple[Any, ...],
-    checks: Any,
+    groups: frozenset[str],
     shared_bytes: int,
     note_negative: bool,
     lanes_per_batch: int = LANES_PER_BATCH,
 ) -> Report:
     """Run a compiled kernel over its grid and report what was found."""
-    run = Run(code, device, grid, block, check_groups(checks), shared_bytes, note_negative)
+    run = Run(code, device, grid, block, groups, shared_bytes, note_negative)
     if not check_limits(run):
         return run.report_out
     arguments = flat_arguments(args, code.program.parameters)
