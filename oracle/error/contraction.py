@@ -169,7 +169,12 @@ def _dynamic_range(x: Array) -> float:
     size = np.abs(x)
     sample = size.reshape(-1)[:: max(1, size.size // 4096)]
     sample = sample[sample > 0.0]
-    return float(size.max() / np.median(sample)) if sample.size else 1.0
+    if not sample.size:
+        return 1.0
+    middle = sample.size // 2
+    sample.partition([max(middle - 1, 0), middle])
+    median = sample[middle] if sample.size % 2 else (sample[middle - 1] + sample[middle]) / 2.0
+    return float(size.max() / median)
 
 
 def _repeats(a: Array, b: Array, magnitude: Array, u: float) -> Any:

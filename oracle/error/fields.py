@@ -67,9 +67,9 @@ def times(size: Array, errors: Errors) -> Errors:
     if product.size and not product.min() > 0.0:
         if np.isnan(product.min()):
             product = np.where(np.isnan(product), np.where(errors == 0.0, 0.0, np.inf), product)
-        vanished = product == 0.0
-        if np.count_nonzero(errors) > vanished.size - np.count_nonzero(vanished):
-            product = np.where(vanished & (size > 0.0) & (errors > 0.0), SMALLEST, product)
+        vanished = (product == 0.0) & (size > 0.0) & (errors > 0.0)
+        if vanished.any():
+            product = np.where(vanished, SMALLEST, product)
     return product
 
 
