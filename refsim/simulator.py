@@ -11,7 +11,8 @@ from refsim.devices import Device, device_named
 from refsim.engine.codegen import LaneCode, generate
 from refsim.engine.launch import LANES_PER_BATCH, argument_type, execute
 from refsim.frontends.numba_names import python_function
-from refsim.frontends.numba_python import Translation, translate
+from refsim.frontends.numba_python import translate
+from refsim.frontends.numba_scopes import Translation
 
 Dimensions = int | tuple[int, ...]
 

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from refsim.engine.batch import Batch
     from refsim.engine.lanes import LaneSet
-    from refsim.engine.memory import View
+    from refsim.engine.views import View
 
 UNKNOWN = (1 << 20) - 2  # an agent that stands for several threads, minus one
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from refsim.engine.batch import Batch
     from refsim.engine.lanes import LaneSet
     from refsim.engine.launch import Run
-    from refsim.engine.memory import View
+    from refsim.engine.views import View
 
 SHIFT = 20
 AGENT = (1 << SHIFT) - 1
@@ -329,6 +329,8 @@ class GlobalShadow:
         mine = (serial << SHIFT) | (lanes.lane + 1)
         before = cells.get(reader)
         known = bool(before.max())
+        if known and cells.distinct:
+            before = before.copy()  # a window shows what is put there next
         columns = lanes.batch.columns
         level: Any = None
         if known:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from refsim.engine.lane_types import NARROW, lane_dtype, to_lane
 from refsim.engine.lanes import LaneSet
-from refsim.engine.memory import NARROW, lane_dtype, to_lane
 
 FEW_CELLS = 64
 

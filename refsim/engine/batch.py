@@ -12,9 +12,11 @@ from refsim.checks.shadow import SharedShadow
 from refsim.dialect import ITEM_BYTES, Allocation
 from refsim.engine import atomics, warp
 from refsim.engine.joins import Exit, merge
+from refsim.engine.lane_types import poison
 from refsim.engine.lanes import Irregular, LaneSet
-from refsim.engine.memory import LocalMemory, SharedMemory, View, poison
+from refsim.engine.memory import LocalMemory, SharedMemory
 from refsim.engine.pointers import UNSIGNED, Pointer
+from refsim.engine.views import View
 from refsim.errors import UnsupportedError
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from refsim.engine.batch import Batch
 from refsim.engine.buffers import initialized_elements, mark_written
 from refsim.engine.codegen import LaneCode
 from refsim.engine.lanes import Irregular, LaneSet
-from refsim.engine.memory import GlobalMemory, View
+from refsim.engine.memory import GlobalMemory
 from refsim.engine.pointers import NULL, Pointer
+from refsim.engine.views import View
 from refsim.errors import UnsupportedError
 
 LANES_PER_BATCH = 65536

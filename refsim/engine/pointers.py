@@ -14,8 +14,8 @@ import numpy as np
 
 from refsim.dialect import ITEM_BYTES
 from refsim.engine.joins import rejoin_one
+from refsim.engine.lane_types import lane_dtype, poison, to_lane
 from refsim.engine.lanes import LaneSet
-from refsim.engine.memory import lane_dtype, poison, to_lane
 
 UNSIGNED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.engine.lane_types import lane_dtype, poison
 from refsim.engine.lanes import LaneSet
-from refsim.engine.memory import lane_dtype, poison
 
 if TYPE_CHECKING:
     from refsim.engine.batch import Batch

@@ -1,0 +1,378 @@
+"""Dialect expressions to Python source over lane values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from refsim.dialect import (
+    FLOATS,
+    INTEGERS,
+    ArrayType,
+    Assign,
+    Atomic,
+    AtomicAt,
+    Binary,
+    Bitcast,
+    BlockVote,
+    Compare,
+    Const,
+    ConstArray,
+    Convert,
+    Dim,
+    Expr,
+    Intrinsic,
+    Load,
+    LoadAt,
+    NullPointer,
+    Place,
+    PointerAdd,
+    PointerCompare,
+    PointerDifference,
+    PointerType,
+    Program,
+    Select,
+    Slice,
+    SliceItem,
+    Type,
+    Unary,
+    Var,
+    Warp,
+    walk_statements,
+)
+from refsim.engine import intrinsics, pointers
+from refsim.engine.joins import rejoin
+from refsim.engine.lane_functions import logical_not, select, select_uint64, unite, wrap_int64
+from refsim.engine.lane_types import bitcast
+from refsim.engine.liveness import Liveness
+from refsim.errors import UnsupportedError
+
+
+@dataclass(frozen=True)
+class Site:
+    """One access or synchronisation in the source: what findings and shadows refer to by number."""
+
+    place: Place
+    action: str
+    noun: str
+    array: str | None = None
+    atomic: bool = False
+    dtype: str | None = None
+
+
+def implementation(name: str, operand: str, place: Place | None) -> Callable[..., Any]:
+    """Lane implementation of a function by the front end's name; an error with its place if there is none."""
+    try:
+        return intrinsics.function(name, operand)
+    except KeyError as error:
+        raise UnsupportedError(f"{name} on {operand} is not supported yet", place) from error
+
+
+def array_name(expression: Expr) -> str:
+    """How the source calls an array."""
+    if isinstance(expression, (Var, ConstArray)):
+        return expression.name.split("@")[0]
+    if isinstance(expression, Slice):
+        return array_name(expression.array) + "[…]"
+    if isinstance(expression, PointerAdd):
+        return array_name(expression.pointer)
+    return "array"
+
+
+# results of fewer magnitude bits than this need no wrapping
+WRAP_FREE = {"int64": 63, "int32": 31, "int16": 15}
+
+
+BINARY_NAMES = {
+    "//": "floor_divide", "%": "modulo", "div": "divide_truncating", "rem": "remainder_truncating",
+    "**": "power", "<<": "shift_left", ">>": "shift_right", "/": "divide",
+}  # fmt: skip
+
+
+def bit_width(e: Expr) -> int:
+    """An upper bound of the bits that an integer expression's magnitude takes; 63 where unknown."""
+    if isinstance(e, Const):
+        return int(e.value).bit_length()
+    if isinstance(e, Var):
+        if e.name.startswith(("threadIdx.", "blockDim.")) or e.name == "laneid":
+            return 11
+        return (
+            31
+            if e.type in ("int32", "uint32") or e.name.startswith(("blockIdx.", "gridDim."))
+            else 16
+            if e.type in ("int16", "uint16")
+            else 63
+        )
+    if isinstance(e, Convert):
+        return min(bit_width(e.value), 63) if e.value.type in INTEGERS else 63
+    if isinstance(e, Load):
+        return {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32}.get(str(e.type), 63)
+    if isinstance(e, Dim):
+        return 40
+    if isinstance(e, Binary):
+        left, right = bit_width(e.left), bit_width(e.right)
+        if e.op in ("+", "-"):
+            return max(left, right) + 1
+        if e.op == "*":
+            return left + right
+        if e.op in ("//", ">>"):
+            return left
+        if e.op in ("%", "&"):
+            return max(left, right) if e.op == "&" else right
+    return 63
+
+
+def _fits(source: str, target: str) -> bool:
+    """True if every value of one integer type is carried unchanged as the other."""
+    a, b = np.iinfo(source), np.iinfo(target)
+    return bool(b.min <= a.min and a.max <= b.max) and (target == "uint64") == (source == "uint64")
+
+
+class LaneExpressions:
+    """Writes the expressions of one program; accesses and effects go to `lines` before they are used."""
+
+    def __init__(self, program: Program, types: dict[str, Type]) -> None:
+        self.program = program
+        self.types = types
+        self.liveness = Liveness(program)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.counter = 0
+        self.sites: list[Site] = []
+        self.exits: dict[str, str] = {}
+        self.place: Place | None = None
+        self.names: dict[str, str] = {}
+        self.taken: set[str] = set()
+        self.constants: dict[Any, str] = {}
+        self.namespace: dict[str, Any] = {
+            "select": select,
+            "select_uint64": select_uint64,
+            "logical_not": logical_not,
+            "wrap_int64": wrap_int64,
+            "rejoin": rejoin,
+            "unite": unite,
+            "load_at": pointers.load,
+            "store_at": pointers.store,
+            "atomic_at": pointers.atomic,
+            "align_at": pointers.align,
+            "pointer_difference": pointers.difference,
+            "pointer_compare": pointers.compare,
+            "null_pointer": pointers.NULL,
+        }
+        assigned = {s.name for s in walk_statements(program.body) if isinstance(s, Assign)}
+        self.fixed = {name for name, _ in program.parameters if name not in assigned}
+        self.fixed |= {allocation.name for allocation in program.allocations}
+
+    def emit(self, line: str) -> None:
+        """Append one line at the current depth."""
+        self.lines.append(" " * self.depth + line)
+
+    def fresh(self, prefix: str = "t") -> str:
+        """A new temporary name."""
+        self.counter += 1
+        return f"{prefix}{self.counter}"
+
+    def name(self, variable: str) -> str:
+        """Python name of a program's variable."""
+        if variable not in self.names:
+            base = "v_" + re.sub(r"\W", "_", variable)
+            self.names[variable] = base if base not in self.taken else f"{base}_{len(self.taken)}"
+            self.taken.add(self.names[variable])
+        return self.names[variable]
+
+    def constant(self, value: Any) -> str:
+        """Name of a constant in the function's globals."""
+        key = (type(value), value.tobytes() if isinstance(value, np.generic) else value)
+        if key not in self.constants:
+            self.constants[key] = f"c_{len(self.constants)}"
+            self.namespace[self.constants[key]] = value
+        return self.constants[key]
+
+    def site(self, place: Place, action: str, noun: str, array: Expr | None = None, atomic: bool = False) -> int:
+        """Number of a new site."""
+        kind: str | None = None
+        if array is not None and isinstance(array.type, ArrayType):
+            kind = array.type.dtype
+        elif array is not None and isinstance(array.type, PointerType):
+            kind = array.type.pointee
+        self.sites.append(Site(place, action, noun, array_name(array) if array is not None else None, atomic, kind))
+        return len(self.sites) - 1
+
+    def expression(self, e: Expr) -> str:
+        """Source of an expression; accesses and effects are emitted before it, in order."""
+        return str(getattr(self, "_e_" + type(e).__name__.lower())(e))
+
+    def _e_const(self, e: Const) -> str:
+        if e.type == "bool":
+            return str(bool(e.value))
+        if e.type in INTEGERS:
+            return f"({int(e.value)})" if int(e.value) < 0 else str(int(e.value))
+        return self.constant(np.dtype(str(e.type)).type(e.value))
+
+    def _e_var(self, e: Var) -> str:
+        return self.name(e.name)
+
+    def _e_convert(self, e: Convert) -> str:
+        source, target = str(e.value.type), str(e.type)
+        inner = self.expression(e.value)
+        if source == target or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
+            return inner
+        name = f"from_{source}_to_{target}"
+        self.namespace[name] = intrinsics.converter(source, target)
+        return f"{name}({inner})"
+
+    def _e_unary(self, e: Unary) -> str:
+        inner = self.expression(e.value)
+        if e.op == "not":
+            return f"logical_not({inner})"
+        if e.op == "-" and e.type in INTEGERS:
+            return self._wrapped(f"-{inner}", str(e.type), 64)
+        return (
+            f"({e.op}{inner})"
+            if e.type in FLOATS or e.op == "+"
+            else self._wrapped(f"~{inner}", str(e.type), 64 if e.type == "uint64" else 1)
+        )
+
+    def _wrapped(self, source: str, kind: str, bits: int) -> str:
+        """Wrap an integer result to its type where it may have left it."""
+        if bits < WRAP_FREE.get(kind, 0):
+            return f"({source})"
+        if kind == "int64":
+            return f"wrap_int64({source})"
+        name = f"wrap_{kind}"
+        self.namespace[name] = intrinsics.wrapper(kind)
+        return f"{name}({source})"
+
+    def _e_binary(self, e: Binary) -> str:
+        left, right = self.expression(e.left), self.expression(e.right)
+        kind = str(e.type)
+        if e.op in ("and", "or"):
+            return f"({left} {'&' if e.op == 'and' else '|'} {right})"
+        if kind in FLOATS and e.op in ("+", "-", "*", "/"):
+            return f"({left} {e.op} {right})"
+        if kind == "bool" or e.op in ("&", "|", "^"):
+            return f"({left} {e.op} {right})"
+        if e.op in ("+", "-", "*"):
+            return self._wrapped(f"{left} {e.op} {right}", kind, bit_width(e))
+        if (
+            e.op in ("//", "%")
+            and kind in INTEGERS
+            and isinstance(e.right, Const)
+            and e.right.value > 0
+            and kind != "uint64"
+        ):
+            power = int(e.right.value)
+            if power & (power - 1) == 0:
+                return f"({left} >> {power.bit_length() - 1})" if e.op == "//" else f"({left} & {power - 1})"
+            return f"({left} {e.op} {power})"
+        name = f"{BINARY_NAMES[e.op]}_{kind}"
+        self.namespace[name] = intrinsics.binary(e.op, kind)
+        return f"{name}({left}, {right})"
+
+    def _e_compare(self, e: Compare) -> str:
+        return f"({self.expression(e.left)} {e.op} {self.expression(e.right)})"
+
+    def _e_select(self, e: Select) -> str:
+        parts = ", ".join(self.expression(part) for part in (e.condition, e.then, e.otherwise))
+        return f"{'select_uint64' if e.type == 'uint64' else 'select'}({parts})"
+
+    def _e_intrinsic(self, e: Intrinsic) -> str:
+        name = f"{e.name.replace('.', '_')}_{e.operand}"
+        self.namespace[name] = implementation(e.name, e.operand, self.place)
+        return f"{name}({', '.join(self.expression(a) for a in e.args)})"
+
+    def _e_load(self, e: Load) -> str:
+        array = self.expression(e.array)
+        index = [self.expression(i) for i in e.index]
+        method = f"load{len(index)}" if len(index) in (1, 2) else "load"
+        result = self.fresh()
+        site = self.site(e.place, "read of", "read", e.array)
+        self.emit(f"{result} = {array}.{method}(S, {site}, {', '.join(index)})")
+        return result
+
+    def _e_slice(self, e: Slice) -> str:
+        array = self.expression(e.array)
+        items = []
+        for item in e.items:
+            if isinstance(item, SliceItem):
+                parts = ("None" if p is None else self.expression(p) for p in (item.start, item.stop, item.step))
+                items.append(f"({', '.join(parts)})")
+            else:
+                items.append(self.expression(item))
+        result = self.fresh()
+        site = self.site(e.place, "slice of", "slice", e.array)
+        self.emit(f"{result} = {array}.slice(S, {site}, ({', '.join(items)},))")
+        return result
+
+    def _e_dim(self, e: Dim) -> str:
+        return f"{self.expression(e.array)}.shape[{e.axis}]"
+
+    def _e_constarray(self, e: ConstArray) -> str:
+        return f"B.run.constants[{e.name!r}]"
+
+    def _e_atomic(self, e: Atomic) -> str:
+        return self._atomic_call(e, used=True)
+
+    def _atomic_call(self, e: Atomic, used: bool) -> str:
+        array = self.expression(e.array)
+        index = ", ".join(self.expression(i) for i in e.index)
+        args = "".join(self.expression(a) + ", " for a in e.args)
+        result = self.fresh()
+        site = self.site(e.place, f"atomic {e.op} on", f"atomic {e.op}", e.array, atomic=True)
+        self.emit(f"{result} = {array}.atomic(S, {site}, {e.op!r}, {used}, ({args}), {index})")
+        return result
+
+    def _e_pointeradd(self, e: PointerAdd) -> str:
+        return f"{self.expression(e.pointer)}.add({self.expression(e.offset)})"
+
+    def _e_pointerdifference(self, e: PointerDifference) -> str:
+        return f"pointer_difference({self.expression(e.left)}, {self.expression(e.right)})"
+
+    def _e_pointercompare(self, e: PointerCompare) -> str:
+        return f"pointer_compare({e.op!r}, {self.expression(e.left)}, {self.expression(e.right)})"
+
+    def _e_nullpointer(self, e: NullPointer) -> str:
+        return "null_pointer"
+
+    def _e_loadat(self, e: LoadAt) -> str:
+        pointer = self.expression(e.pointer)
+        result = self.fresh()
+        site = self.site(e.place, "read of", "read", e.pointer)
+        self.emit(f"{result} = load_at(S, {site}, {pointer}, {str(e.type)!r})")
+        return result
+
+    def _e_bitcast(self, e: Bitcast) -> str:
+        source, target = str(e.value.type), str(e.type)
+        name = f"bits_of_{source}_as_{target}"
+        self.namespace[name] = bitcast(source, target)
+        return f"{name}({self.expression(e.value)})"
+
+    def _e_atomicat(self, e: AtomicAt) -> str:
+        return self._atomic_at_call(e, used=True)
+
+    def _atomic_at_call(self, e: AtomicAt, used: bool) -> str:
+        pointer = self.expression(e.pointer)
+        args = "".join(self.expression(a) + ", " for a in e.args)
+        result = self.fresh()
+        site = self.site(e.place, f"atomic {e.op} on", f"atomic {e.op}", e.pointer, atomic=True)
+        self.emit(f"{result} = atomic_at(S, {site}, {pointer}, {str(e.type)!r}, {e.op!r}, ({args}), {used})")
+        return result
+
+    def _e_warp(self, e: Warp) -> str:
+        args = "".join(self.expression(a) + ", " for a in e.args)
+        kind = str(e.args[1].type) if len(e.args) > 1 else "int64"
+        result = self.fresh()
+        site = self.site(e.place, e.op, e.op)
+        self.emit(f"{result} = B.warp(S, {site}, {e.op!r}, ({args}), {kind!r})")
+        return self._wrapped(result, "int32", 32) if e.type == "int32" and not e.op.startswith("shfl") else result
+
+    def _e_blockvote(self, e: BlockVote) -> str:
+        predicate = self.expression(e.predicate)
+        result = self.fresh()
+        site = self.site(e.place, "barrier", "barrier")
+        self.emit(f"{result} = B.block_vote(S, {site}, {e.op!r}, {predicate})")
+        return result

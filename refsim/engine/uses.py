@@ -1,0 +1,83 @@
+"""Which memory a program touches, and in which sizes."""
+
+from __future__ import annotations
+
+from refsim.dialect import (
+    ITEM_BYTES,
+    ArrayType,
+    Assign,
+    Atomic,
+    AtomicAt,
+    ConstArray,
+    Expr,
+    Load,
+    LoadAt,
+    PointerAdd,
+    PointerType,
+    Program,
+    Select,
+    Slice,
+    Store,
+    StoreAt,
+    Type,
+    Var,
+    walk_expressions,
+    walk_statements,
+)
+
+
+class Uses:
+    """Which arrays and pointers a program may read and write, and the smallest access to each, in bytes.
+
+    Variables that hold a view or pointer count as all that were ever assigned to them.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._origins: dict[str, set[str]] = {}
+        self.words: dict[str, int] = {}
+        statements = list(walk_statements(program.body))
+        for s in statements:
+            if isinstance(s, Assign) and isinstance(s.value.type, (ArrayType, PointerType)):
+                self._origins.setdefault(s.name, set()).update(_roots(s.value))
+        written: set[str] = set()
+        read: set[str] = set()
+        for s in statements:
+            if isinstance(s, Store):
+                written |= self._resolve(s.array)
+            elif isinstance(s, StoreAt):
+                written |= self._resolve(s.pointer, s.value.type)
+            for part in walk_expressions(s):
+                if isinstance(part, Load):
+                    read |= self._resolve(part.array)
+                elif isinstance(part, LoadAt):
+                    read |= self._resolve(part.pointer, part.type)
+                elif isinstance(part, (Atomic, AtomicAt)):
+                    target = part.array if isinstance(part, Atomic) else part.pointer
+                    touched = self._resolve(target, None if isinstance(part, Atomic) else part.type)
+                    written |= touched
+                    read |= touched
+        self.written, self.read = frozenset(written), frozenset(read)
+
+    def _resolve(self, expression: Expr, access: Type | None = None) -> set[str]:
+        seen: set[str] = set()
+        todo = list(_roots(expression))
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo.extend(self._origins.get(name, ()))
+        if access is not None:
+            size = ITEM_BYTES[str(access)]
+            for name in seen:
+                self.words[name] = min(size, self.words.get(name, size))
+        return seen
+
+
+def _roots(expression: Expr) -> set[str]:
+    if isinstance(expression, Slice):
+        return _roots(expression.array)
+    if isinstance(expression, PointerAdd):
+        return _roots(expression.pointer)
+    if isinstance(expression, Select):
+        return _roots(expression.then) | _roots(expression.otherwise)
+    return {expression.name} if isinstance(expression, (Var, ConstArray)) else set()

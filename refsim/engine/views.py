@@ -1,0 +1,304 @@
+"""Array views: where a subscript becomes an address and is bounds-checked.
+
+A `View` is what a kernel calls an array: a memory, an offset, extents and strides in elements. It turns
+subscripts into addresses and hands those to its memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import ml_dtypes  # noqa: F401 (makes bfloat16 and the 8-bit floats NumPy types)
+import numpy as np
+
+from refsim.engine.joins import rejoin_one
+from refsim.engine.lane_types import lane_dtype, poison
+from refsim.engine.lanes import Array, LaneSet
+from refsim.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    pass
+
+
+U64 = np.dtype(np.uint64)
+
+
+class Memory(Protocol):
+    """A memory space as a view uses it; addresses are in elements of the view's type."""
+
+    name: str
+    space: str
+
+    def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> Any:
+        """Values at the addresses, of the broadcast shape of the addresses."""
+
+    def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
+        """Store one value per lane."""
+
+    def atomic(
+        self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool
+    ) -> Any:
+        """Read-modify-write per lane in lane order; the old values if they are used."""
+
+
+class View:
+    """An array as a kernel sees it.
+
+    `offset`, `shape` and `strides` count elements; offset and shape may be lane values (a slice whose start
+    depends on the thread), strides never are. `data` begins `base` granules into its memory.
+    """
+
+    __slots__ = ("base", "checked", "data", "dtype", "memory", "offset", "shape", "strides", "varies", "wraps")
+
+    def __init__(
+        self,
+        memory: Any,
+        data: Array,
+        dtype: str,
+        offset: Any,
+        shape: tuple[Any, ...],
+        strides: tuple[int, ...],
+        wraps: bool,
+        base: int = 0,
+    ) -> None:
+        self.memory = memory
+        self.base = base
+        self.data = data
+        self.dtype = dtype
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.wraps = wraps
+        self.varies = isinstance(offset, np.ndarray) or any(isinstance(n, np.ndarray) for n in shape)
+        self.checked: list[Any] = [None] * len(shape)
+
+    # --------------------------------------------------------------------------------- lane structure
+
+    def parts(self) -> tuple[Any, ...]:
+        """The parts that may vary between lanes: offset and extents."""
+        return (self.offset, *self.shape)
+
+    def with_parts(self, parts: tuple[Any, ...]) -> View:
+        """The same view with other offset and extents."""
+        return View(self.memory, self.data, self.dtype, parts[0], tuple(parts[1:]), self.strides, self.wraps, self.base)
+
+    def cut_to(self, lanes: LaneSet) -> View:
+        """Cut to a subset of lanes."""
+        return self.with_parts(tuple(lanes.cut(part) for part in self.parts())) if self.varies else self
+
+    def alike(self, views: list[View]) -> list[View]:
+        """The views, which can be joined only if they differ in offset and extents alone."""
+        for other in views:
+            if other.memory is not self.memory or other.strides != self.strides:
+                names = f"{self.memory.name!r} in some threads and {other.memory.name!r} in others"
+                raise UnsupportedError(f"an array variable stands for {names}")
+        return views
+
+    # -------------------------------------------------------------------------------------- addresses
+
+    def _outside(self, axis: int, i: Any) -> bool:
+        """True if an index needs attention: negative or past the end in some lane."""
+        n = self.shape[axis]
+        if type(i) is int and type(n) is int:
+            return not 0 <= i < n
+        if type(n) is int and isinstance(i, np.ndarray):
+            if i is self.checked[axis]:
+                return False
+            if int(i.view(U64).max()) >= n:
+                return True
+            self.checked[axis] = i
+            return False
+        return bool(np.any((i < 0) | (i >= n)))
+
+    def load(self, lanes: LaneSet, site: int, *index: Any) -> Any:
+        """Read one element per lane."""
+        address = self.offset
+        for axis, i in enumerate(index):
+            if self._outside(axis, i):
+                return self._load_checked(lanes, site, index)
+            address = address + i * self.strides[axis]
+        return self.memory.read(lanes, self, address, site)
+
+    def load1(self, lanes: LaneSet, site: int, i: Any) -> Any:
+        """`load` for one dimension."""
+        if self._outside(0, i):
+            return self._load_checked(lanes, site, (i,))
+        stride = self.strides[0]
+        if stride != 1:
+            i = i * stride
+        offset = self.offset
+        return self.memory.read(lanes, self, i if type(offset) is int and offset == 0 else i + offset, site)
+
+    def load2(self, lanes: LaneSet, site: int, i: Any, j: Any) -> Any:
+        """`load` for two dimensions."""
+        if self._outside(0, i) or self._outside(1, j):
+            return self._load_checked(lanes, site, (i, j))
+        return self.memory.read(lanes, self, self._address2(i, j), site)
+
+    def _address2(self, i: Any, j: Any) -> Any:
+        si, sj = self.strides
+        address = i * si + (j if sj == 1 else j * sj)
+        offset = self.offset
+        return address if type(offset) is int and offset == 0 else address + offset
+
+    def store(self, lanes: LaneSet, site: int, value: Any, *index: Any) -> None:
+        """Write one element per lane."""
+        address = self.offset
+        for axis, i in enumerate(index):
+            if self._outside(axis, i):
+                self._store_checked(lanes, site, value, index)
+                return
+            address = address + i * self.strides[axis]
+        self.memory.write(lanes, self, address, value, site)
+
+    def store1(self, lanes: LaneSet, site: int, value: Any, i: Any) -> None:
+        """`store` for one dimension."""
+        if self._outside(0, i):
+            self._store_checked(lanes, site, value, (i,))
+        else:
+            self.memory.write(lanes, self, i * self.strides[0] + self.offset, value, site)
+
+    def store2(self, lanes: LaneSet, site: int, value: Any, i: Any, j: Any) -> None:
+        """`store` for two dimensions."""
+        if self._outside(0, i) or self._outside(1, j):
+            self._store_checked(lanes, site, value, (i, j))
+        else:
+            self.memory.write(lanes, self, self._address2(i, j), value, site)
+
+    def atomic(self, lanes: LaneSet, site: int, op: str, used: bool, args: tuple[Any, ...], *index: Any) -> Any:
+        """Atomic read-modify-write of one element per lane; the old values if used."""
+        inside, fixed, good = self._inside(lanes, site, index)
+        if good is None:
+            return poison(self.dtype)
+        address = self.offset
+        if good is not lanes and self.varies:
+            address = good.cut(address)
+        for axis, i in enumerate(fixed):
+            address = address + i * self.strides[axis]
+        if good is lanes:
+            return self.memory.atomic(lanes, self, address, op, args, site, used)
+        old = self.memory.atomic(good, self, address, op, tuple(good.cut(a) for a in args), site, used)
+        assert inside is not None
+        return rejoin_one(lanes, good, old, inside, poison(self.dtype), lane_dtype(self.dtype)) if used else None
+
+    # ------------------------------------------------------------------------- accesses that leave the array
+
+    def _inside(
+        self, lanes: LaneSet, site: int, index: tuple[Any, ...]
+    ) -> tuple[LaneSet | None, tuple[Any, ...], LaneSet | None]:
+        """Wrap negative indices where the language does, report lanes outside.
+
+        Returns the lanes outside, the index cut to the lanes inside, and the lanes inside.
+        """
+        fixed: list[Any] = []
+        outside: Any = False
+        for axis, i in enumerate(index):
+            n = self.shape[axis]
+            if self.wraps and np.any(np.less(i, 0)):
+                lanes.batch.note_wrapped(lanes, self, index, i < 0, site)
+                i = np.where(i < 0, i + n, i) if isinstance(i, np.ndarray) or isinstance(n, np.ndarray) else i + n
+            fixed.append(i)
+            bad = (i < 0) | (i >= n) if isinstance(i, np.ndarray) or isinstance(n, np.ndarray) else not 0 <= i < n
+            outside = outside | bad
+        if not np.any(outside):
+            return None, tuple(fixed), lanes
+        bad_lanes, good = lanes.split(outside)
+        assert bad_lanes is not None
+        lanes.batch.report_outside(lanes, self, index, outside, site)
+        if good is None:
+            return bad_lanes, (), None
+        return bad_lanes, tuple(good.cut(i) for i in fixed), good
+
+    def _load_checked(self, lanes: LaneSet, site: int, index: tuple[Any, ...]) -> Any:
+        outside, fixed, good = self._inside(lanes, site, index)
+        if good is None:
+            return poison(self.dtype)
+        view = self if good is lanes else self.cut_to(good)
+        address = view.offset
+        for i, stride in zip(fixed, self.strides, strict=True):
+            address = address + i * stride
+        value = self.memory.read(good, view, address, site)
+        if good is lanes:
+            return value
+        assert outside is not None
+        return rejoin_one(lanes, good, value, outside, poison(self.dtype), lane_dtype(self.dtype))
+
+    def _store_checked(self, lanes: LaneSet, site: int, value: Any, index: tuple[Any, ...]) -> None:
+        _, fixed, good = self._inside(lanes, site, index)
+        if good is None:
+            return
+        view = self if good is lanes else self.cut_to(good)
+        address = view.offset
+        for i, stride in zip(fixed, self.strides, strict=True):
+            address = address + i * stride
+        self.memory.write(good, view, address, value if good is lanes else good.cut(value), site)
+
+    # ----------------------------------------------------------------------------------------- slices
+
+    def slice(self, lanes: LaneSet, site: int, items: tuple[Any, ...]) -> View:
+        """A view of part of the array. An item is an index, or (start, stop, step) with None for absent parts."""
+        offset: Any = self.offset
+        shape: list[Any] = []
+        strides: list[int] = []
+        for axis, item in enumerate(items):
+            n, stride = self.shape[axis], self.strides[axis]
+            if not isinstance(item, tuple):
+                if self._outside(axis, item):
+                    wrapped = (
+                        np.where(item < 0, item + n, item) if isinstance(item, np.ndarray) else item + n * (item < 0)
+                    )
+                    outside = (wrapped < 0) | (wrapped >= n)
+                    if np.any(outside):
+                        lanes.batch.report_outside(lanes, self, items, outside, site)
+                        wrapped = np.where(outside, 0, wrapped) if isinstance(wrapped, np.ndarray) else 0
+                    item = wrapped
+                offset = offset + item * stride
+                continue
+            start, stop, step = item
+            step = 1 if step is None else step
+            if type(step) is not int or step == 0:
+                raise UnsupportedError("a slice step must be the same non-zero number in every thread")
+            begin, extent = _slice_bounds(start, stop, step, n)
+            offset = offset + begin * stride
+            shape.append(extent)
+            strides.append(stride * step)
+        for axis in range(len(items), len(self.shape)):
+            shape.append(self.shape[axis])
+            strides.append(self.strides[axis])
+        return View(self.memory, self.data, self.dtype, offset, tuple(shape), tuple(strides), self.wraps, self.base)
+
+    def index_of(self, address: int, lane_part: Any = None) -> tuple[int, ...]:
+        """Subscript of the element at an address, for messages."""
+        rest = int(address) - int(np.asarray(self.offset).reshape(-1)[0])
+        order = sorted(range(len(self.shape)), key=lambda axis: -abs(self.strides[axis]))
+        index = [0] * len(self.shape)
+        for axis in order:
+            stride = self.strides[axis]
+            if stride < 0:
+                last = int(np.max(self.shape[axis])) - 1
+                rest += -stride * last
+                index[axis] = last - rest // -stride
+                rest %= -stride
+            elif stride > 0:
+                index[axis] = rest // stride
+                rest %= stride
+        return tuple(index)
+
+
+def _slice_bounds(start: Any, stop: Any, step: int, n: Any) -> tuple[Any, Any]:
+    """First element and number of elements of a slice, by Python's rules, for scalars or lane arrays."""
+    scalar = all(x is None or type(x) is int for x in (start, stop)) and type(n) is int
+    if scalar:
+        spread = range(*slice(start, stop, step).indices(n))
+        return (spread.start if len(spread) else 0), len(spread)
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+
+    def clip(x: Any, absent: Any) -> Any:
+        if x is None:
+            return absent
+        return np.clip(np.where(np.asarray(x) < 0, x + n, x), low, high)
+
+    begin = clip(start, low if step > 0 else high)
+    end = clip(stop, high if step > 0 else low)
+    extent = np.maximum(0, (end - begin + (step - 1 if step > 0 else step + 1)) // step)
+    return np.where(extent > 0, begin, 0), extent

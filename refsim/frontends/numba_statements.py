@@ -1,0 +1,308 @@
+"""Numba CUDA statements to the kernel dialect: variables, branches, and joins of their types."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from refsim.dialect import (
+    ArrayType,
+    Assert,
+    Assign,
+    Break,
+    Const,
+    Convert,
+    Effect,
+    Expr,
+    If,
+    Load,
+    Place,
+    Stmt,
+    Store,
+    Type,
+    Var,
+)
+from refsim.errors import KernelTypeError, UnsupportedError
+from refsim.frontends import numba_types
+from refsim.frontends.numba_expressions import BINARY, Expressions
+from refsim.frontends.numba_scopes import MISSING, Conflict, Exit, Scope, lookup
+from refsim.frontends.numba_values import (
+    Environment,
+    Static,
+    TupleValue,
+    Value,
+    to_expression,
+)
+
+
+class Statements(Expressions):
+    """The statement part of the translator, except loops.
+
+    `incomplete` holds variables that a loop reads before its first trip assigns them, `loop_names` the
+    variables that each enclosing loop assigns.
+    """
+
+    scopes: list[Scope]
+    captured: list[tuple[FunctionType, str, Any]]
+    counter: int
+    incomplete: set[str]
+    loop_names: list[set[str]]
+
+    def place(self) -> Place:
+        """Where the construct being translated stands."""
+        scope = self.scopes[-1]
+        offset = getattr(self.node, "lineno", 1) - 1
+        text = scope.lines[offset].rstrip("\n") if 0 <= offset < len(scope.lines) else ""
+        return Place(scope.file, scope.first_line + offset, text)
+
+    def unsupported(self, what: str) -> UnsupportedError:
+        """An error for a construct that is not run."""
+        return UnsupportedError(what, self.place())
+
+    def wrong(self, what: str) -> KernelTypeError:
+        """An error for code that Numba would reject."""
+        return KernelTypeError(what, self.place())
+
+    def fresh(self, prefix: str) -> str:
+        """A new name that no source can contain."""
+        self.counter += 1
+        return f"{prefix}${self.counter}"
+
+    def storage(self, name: str, kind: Type) -> str:
+        """Program variable that holds a source variable while it has a type."""
+        base = self.scopes[-1].prefix + name
+        candidate = base if self.types.get(base, kind) == kind else f"{base}@{kind}"
+        self.types[candidate] = kind
+        return candidate
+
+    def read_name(self, name: str) -> Value:
+        """Value of a name: local variable, else a captured constant."""
+        assert self.environment is not None
+        if name in self.environment:
+            return self.environment[name]
+        scope = self.scopes[-1]
+        if name in scope.function.__code__.co_varnames or name in scope.function.__code__.co_cellvars:
+            self.incomplete.add(name)
+            if any(name in pending for pending in self.loop_names):
+                return Const(0, type="int64")
+            raise self.wrong(f"variable {name!r} is used before it is assigned")
+        value = lookup(scope.function, name)
+        if value is MISSING:
+            raise self.wrong(f"name {name!r} is not defined")
+        self.captured.append((scope.function, name, value.copy() if isinstance(value, np.ndarray) else value))
+        return Static(value)
+
+    def _bind(self, name: str, value: Value) -> Value:
+        """Give a source variable a value; emits the assignment it takes."""
+        if isinstance(value, TupleValue):
+            return TupleValue(tuple(self._bind(f"{name}.{i}", item) for i, item in enumerate(value.items)))
+        if isinstance(value, Static):
+            constant = to_expression(value)
+            if constant is None or isinstance(constant.type, ArrayType):
+                return value
+            value = constant
+        if isinstance(value.type, ArrayType) and isinstance(value, Var) and value.name in self._fixed_arrays():
+            return value
+        target = self.storage(name, value.type)
+        if not (isinstance(value, Var) and value.name == target):
+            self.out.append(Assign(target, value))
+        return Var(target, type=value.type)
+
+    def _fixed_arrays(self) -> set[str]:
+        return {allocation.name for allocation in self.allocations.values()}
+
+    def convert(self, value: Expr, kind: str) -> Expr:
+        """A scalar converted to a type."""
+        if value.type == kind:
+            return value
+        if isinstance(value.type, ArrayType):
+            raise self.wrong(f"an array is used where a {kind} is needed")
+        if (
+            isinstance(value, Const)
+            and kind in ("int64", "float64", "float32")
+            and value.type in ("int64", "float64", "bool")
+        ):
+            if kind == "float32":
+                return Const(np.float32(value.value), type=kind)
+            if not (kind == "int64" and value.type == "float64"):
+                return Const(int(value.value) if kind == "int64" else float(value.value), type=kind)
+        return Convert(value, type=kind)
+
+    def join(self, exits: list[Exit]) -> Environment | None:
+        """Environment where several paths meet; conversions are added at the end of each path."""
+        if not exits:
+            return None
+        if len(exits) == 1:
+            return exits[0].environment
+        joined: Environment = {}
+        names = dict.fromkeys(name for e in exits for name in e.environment)
+        for name in names:
+            joined[name] = self._join_name(
+                name, [(e.environment[name], e.statements) for e in exits if name in e.environment]
+            )
+        return joined
+
+    def _join_name(self, name: str, values: list[tuple[Value, list[Stmt]]]) -> Value:
+        first = values[0][0]
+        if all(value == first or value is first for value, _ in values):
+            return first
+        if all(isinstance(value, TupleValue) for value, _ in values):
+            tuples = [(value, statements) for value, statements in values if isinstance(value, TupleValue)]
+            if len({len(value.items) for value, _ in tuples}) == 1:
+                return TupleValue(
+                    tuple(
+                        self._join_name(f"{name}.{i}", [(value.items[i], statements) for value, statements in tuples])
+                        for i in range(len(tuples[0][0].items))
+                    )
+                )
+        typed = [(to_expression(value), statements) for value, statements in values]
+        kinds = {expression.type for expression, _ in typed if expression is not None}
+        if any(expression is None for expression, _ in typed) or (
+            len(kinds) > 1 and any(isinstance(kind, ArrayType) for kind in kinds)
+        ):
+            return Static(Conflict(name))
+        kind: Type
+        if len(kinds) == 1:
+            kind = next(iter(kinds))
+        else:
+            kind = numba_types.unify(*(str(k) for k in kinds))
+        target = self.storage(name, kind)
+        for expression, statements in typed:
+            assert expression is not None
+            if isinstance(expression, Var) and expression.name == target:
+                continue
+            value = expression if isinstance(kind, ArrayType) else self.convert(expression, str(kind))
+            at = len(statements) - 1 if statements and isinstance(statements[-1], Break) else len(statements)
+            statements.insert(at, Assign(target, value))
+        return Var(target, type=kind)
+
+    def body(self, statements: list[ast.stmt]) -> None:
+        """Translate statements in order; what follows a return, break or continue is dropped."""
+        for statement in statements:
+            if self.environment is None:
+                return
+            self.node = statement
+            handler: Callable[[Any], None] | None = getattr(self, "_s_" + type(statement).__name__.lower(), None)
+            if handler is None:
+                raise self.unsupported(f"statement {type(statement).__name__.lower()!r} in a kernel")
+            handler(statement)
+
+    def _s_pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _s_expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant):
+            return
+        self.statement_value = node.value
+        value = self.value(node.value)
+        self.statement_value = None
+        if isinstance(value, Expr) and not isinstance(value, (Var, Const)):
+            self.out.append(Effect(value))
+
+    def _s_assign(self, node: ast.Assign) -> None:
+        hint = node.targets[0].id if isinstance(node.targets[0], ast.Name) else None
+        value = self.value(node.value, hint)
+        if len(node.targets) > 1 or isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            value = self._settled(value)
+        for target in node.targets:
+            self._assign_to(target, value)
+
+    def _settled(self, value: Value) -> Value:
+        """The value held in temporaries, so that later assignments do not change it."""
+        if isinstance(value, TupleValue):
+            return TupleValue(tuple(self._settled(item) for item in value.items))
+        if isinstance(value, Expr) and not isinstance(value, Const):
+            return self.temporary(value)
+        return value
+
+    def _assign_to(self, target: ast.expr, value: Value) -> None:
+        assert self.environment is not None
+        if isinstance(target, ast.Name):
+            self.environment[target.id] = self._bind(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            items = self.unpack(value, len(target.elts))
+            for part, item in zip(target.elts, items, strict=True):
+                self._assign_to(part, item)
+        elif isinstance(target, ast.Subscript):
+            array, index = self.element(target)
+            self._store(array, index, value)
+        else:
+            raise self.unsupported(f"assignment to {ast.unparse(target)}")
+
+    def _store(self, array: Expr, index: tuple[Expr, ...], value: Value) -> None:
+        assert isinstance(array.type, ArrayType)
+        expression = to_expression(value)
+        if expression is None or isinstance(expression.type, ArrayType):
+            raise self.wrong("only a scalar can be stored in an array element")
+        kind = self.typed(numba_types.setitem, array.type.dtype, str(expression.type))
+        self.out.append(Store(array, index, self.convert(expression, kind), self.place()))
+
+    def _s_annassign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._assign_to(node.target, self.value(node.value))
+
+    def _s_augassign(self, node: ast.AugAssign) -> None:
+        operator = BINARY[type(node.op)]
+        if isinstance(node.target, ast.Name):
+            left = self.read_name(node.target.id)
+            self._assign_to(node.target, self.arithmetic(operator, left, self.value(node.value), inplace=True))
+        elif isinstance(node.target, ast.Subscript):
+            array, index = self.element(node.target)
+            assert isinstance(array.type, ArrayType)
+            index = tuple(self.temporary(i) for i in index)
+            old = self.temporary(Load(array, index, self.place(), type=array.type.dtype))
+            self._store(array, index, self.arithmetic(operator, old, self.value(node.value), inplace=True))
+        else:
+            raise self.unsupported(f"assignment to {ast.unparse(node.target)}")
+
+    def _s_return(self, node: ast.Return) -> None:
+        scope = self.scopes[-1]
+        assert self.environment is not None
+        value = Static(None) if node.value is None else self.value(node.value)
+        if len(self.scopes) == 1:
+            if not (isinstance(value, Static) and value.value is None):
+                raise self.wrong("a kernel cannot return a value; write it to an array")
+            self.out.append(Break("kernel"))
+        else:
+            self.environment["return value"] = self._bind("return value", value)
+            self.out.append(Break(scope.return_label))
+            scope.returns.append(Exit(self.environment, self.out))
+        self.environment = None
+
+    def _s_raise(self, node: ast.Raise) -> None:
+        what = "raise" if node.exc is None else f"raise {ast.unparse(node.exc)}"
+        self.out.append(Assert(Const(False, type="bool"), what, self.place()))
+        self.out.append(Break("kernel"))
+        self.environment = None
+
+    def _s_assert(self, node: ast.Assert) -> None:
+        condition = self.condition(node.test)
+        if isinstance(condition, bool):
+            condition = Const(condition, type="bool")
+        text = ast.unparse(node.test)
+        if isinstance(node.msg, ast.Constant):
+            text = f"{text}: {node.msg.value!s}"
+        self.out.append(Assert(condition, text, self.place()))
+
+    def _s_if(self, node: ast.If) -> None:
+        condition = self.condition(node.test)
+        if isinstance(condition, bool):
+            self.body(node.body if condition else node.orelse)
+            return
+        assert self.environment is not None
+        outer, start = self.out, self.environment
+        ends: list[Exit] = []
+        sides: list[list[Stmt]] = []
+        for statements in (node.body, node.orelse):
+            self.out, self.environment = [], dict(start)
+            self.body(statements)
+            sides.append(self.out)
+            if self.environment is not None:
+                ends.append(Exit(self.environment, self.out))
+        self.out = outer
+        self.environment = self.join(ends)
+        self.out.append(If(condition, sides[0], sides[1]))
