@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded, lift, spread
-from oracle.error.fields import Array, Errors, Pending, full, over, plus, plus_zero, root_sum, times
+from oracle.error.fields import ROOT_THIRD, Array, Errors, Pending, full, over, plus, plus_zero, root_sum, times
 from oracle.error.lattice import is_power_of_two
 from oracle.error.registry import UnsupportedOperationError, ufunc_rule
 from oracle.error.settle import make, settle
 from oracle.error.sums import holds_exactly
 from oracle.numerics import Numerics, underflow_error
-
-_ROOT_THIRD = 3.0**-0.5
 
 
 def operands(numerics: Numerics, *inputs: Any) -> tuple[list[ErrorBounded], tuple[int, ...]]:
@@ -62,7 +60,7 @@ def _minus_pivot(value: Array, numerics: Numerics, x: ErrorBounded, m: ErrorBoun
         dropped = np.where(np.isfinite(m.dropped), m.dropped, np.inf)
         noise = numerics.unit_roundoff * (np.abs(value) + plus_zero(x.bound) + dropped)
         noise = np.where(np.isfinite(value), noise + underflow_error(numerics.format), 0.0)
-        result = make(value, numerics, plus(x.bound, noise), root_sum(x.sigma, noise * _ROOT_THIRD), x.common)
+        result = make(value, numerics, plus(x.bound, noise), root_sum(x.sigma, noise * ROOT_THIRD), x.common)
     if numerics.exp_form == "exp2_fma":
         reach = np.maximum(np.abs(x.value), np.abs(m.value))
         result.reach = np.where(np.isfinite(reach), reach, 0.0)
@@ -192,7 +190,7 @@ def power(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
         value,
         numerics,
         bound + fresh,
-        root_sum(times(slope, x.sigma), fresh * _ROOT_THIRD),
+        root_sum(times(slope, x.sigma), fresh * ROOT_THIRD),
         times(slope, x.common),
         True,
     )
@@ -236,7 +234,7 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
                 extra = np.where(np.isinf(y.value) | np.isinf(x.value) & (y_size > 0.0), 0.0, extra)
             bound = plus(bound, extra)
             likely = extra if np.max(extra, initial=0.0) < np.inf else np.where(np.isfinite(extra), extra, 0.0)
-            sigma = root_sum(sigma, likely * _ROOT_THIRD)
+            sigma = root_sum(sigma, likely * ROOT_THIRD)
     if x.facts is not None and x.facts.products and numerics.folded_scalar:
         fold = _divided_before(x, y_size, is_power_of_two(y.value) & (least_size == y_size))
         bound, common = plus(bound, fold), root_sum(common, fold / np.sqrt(np.maximum(x.facts.terms, 1.0)))

@@ -7,50 +7,19 @@ rule for its error, found in the tables of `oracle.error.registry`. What has no 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, NDArray
 
+from oracle.error.facts import SumFacts
 from oracle.error.fields import Array, Errors, Pending, root_sum, round_exactly
-from oracle.error.registry import FUNCTIONS, REFUSED, UFUNCS, UndecidableError, UnsupportedOperationError
+from oracle.error.refusals import REFUSED_METHODS, holds, reduce_options, unsupported
+from oracle.error.registry import FUNCTIONS, UFUNCS, UndecidableError, UnsupportedOperationError
 from oracle.numerics import Numerics
 
 FIELDS = ("bound", "sigma", "common", "dropped", "reach")
-
-
-@dataclass(frozen=True)
-class SumFacts:
-    """What is known of the sum that produced an array: needed where the sum may be continued or scaled.
-
-    terms: number of nonzero terms; magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie
-    on (0 = none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms
-    per distinct term; largest: the largest factor among the products.
-    """
-
-    terms: Array
-    magnitude: Array
-    squares: Array
-    step: Array
-    own: Array
-    products: bool = False
-    repeats: Any = 1.0
-    largest: Any = 0.0
-
-    def reshaped(self, shape: tuple[int, ...]) -> SumFacts:
-        """The same facts of a reshaped sum."""
-        return replace(
-            self,
-            terms=self.terms.reshape(shape),
-            magnitude=self.magnitude.reshape(shape),
-            squares=self.squares.reshape(shape),
-            step=self.step.reshape(shape),
-            own=self.own.reshape(shape),
-            repeats=self.repeats.reshape(shape) if np.ndim(self.repeats) else self.repeats,
-            largest=self.largest.reshape(shape) if np.ndim(self.largest) else self.largest,
-        )
 
 
 class ErrorBounded(NDArrayOperatorsMixin):
@@ -156,7 +125,7 @@ class ErrorBounded(NDArrayOperatorsMixin):
         return result
 
     def __getitem__(self, key: Any) -> ErrorBounded:
-        if _holds(key, ErrorBounded):
+        if holds(key, ErrorBounded):
             raise UnsupportedOperationError(
                 "an ErrorBounded array is used as an index; indices must be plain integer arrays."
             )
@@ -167,7 +136,7 @@ class ErrorBounded(NDArrayOperatorsMixin):
         return self.map(lambda field: np.asarray(field[key]), shared=shared)
 
     def __setitem__(self, key: Any, item: ArrayLike | ErrorBounded) -> None:
-        if _holds(key, ErrorBounded):
+        if holds(key, ErrorBounded):
             raise UnsupportedOperationError(
                 "an ErrorBounded array is used as an index; indices must be plain integer arrays."
             )
@@ -259,12 +228,12 @@ class ErrorBounded(NDArrayOperatorsMixin):
                     "lose its error; write into np.zeros_like or np.empty_like of an input."
                 )
         if method == "reduce" and ufunc in _REDUCTIONS:
-            result = cast(Any, _REDUCTIONS[ufunc])(*inputs, **_reduce_options(ufunc, options))
+            result = cast(Any, _REDUCTIONS[ufunc])(*inputs, **reduce_options(ufunc, options))
         else:
             rule = UFUNCS.get(ufunc) if method == "__call__" else None
             label = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
             if rule is None:
-                raise UnsupportedOperationError(_unsupported(label))
+                raise UnsupportedOperationError(unsupported(label))
             if options:
                 raise UnsupportedOperationError(
                     f"{label} with {', '.join(sorted(options))}= has no error rule; use np.where instead."
@@ -282,7 +251,7 @@ class ErrorBounded(NDArrayOperatorsMixin):
     ) -> Any:
         rule = FUNCTIONS.get(function)
         if rule is None:
-            raise UnsupportedOperationError(_unsupported(f"np.{function.__name__}"))
+            raise UnsupportedOperationError(unsupported(f"np.{function.__name__}"))
         if kwargs.get("out") is not None:
             raise UnsupportedOperationError(
                 f"np.{function.__name__}(..., out=) would lose the error; assign the result instead."
@@ -301,16 +270,16 @@ class ErrorBounded(NDArrayOperatorsMixin):
         )
 
     def __float__(self) -> float:
-        raise UnsupportedOperationError(_unsupported("float()"))
+        raise UnsupportedOperationError(unsupported("float()"))
 
     def __int__(self) -> int:
-        raise UnsupportedOperationError(_unsupported("int()"))
+        raise UnsupportedOperationError(unsupported("int()"))
 
     def __complex__(self) -> complex:
-        raise UnsupportedOperationError(_unsupported("complex()"))
+        raise UnsupportedOperationError(unsupported("complex()"))
 
     def __index__(self) -> int:
-        raise UnsupportedOperationError(_unsupported("operator.index()"))
+        raise UnsupportedOperationError(unsupported("operator.index()"))
 
     def __bool__(self) -> bool:
         if self.size == 1 and self.bound is None:
@@ -320,12 +289,11 @@ class ErrorBounded(NDArrayOperatorsMixin):
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in _REFUSED_METHODS or (not name.startswith("_") and hasattr(np.ndarray, name)):
-            raise UnsupportedOperationError(_unsupported(f"ndarray.{name}"))
+        if name in REFUSED_METHODS or (not name.startswith("_") and hasattr(np.ndarray, name)):
+            raise UnsupportedOperationError(unsupported(f"ndarray.{name}"))
         raise AttributeError(f"ErrorBounded has no attribute {name!r}.")
 
 
-_REFUSED_METHODS = frozenset({"astype", "item", "tolist", "view", "sort", "argsort", "round", "tobytes"})
 _REDUCTIONS: dict[np.ufunc, Any] = {np.add: np.sum, np.maximum: np.max, np.minimum: np.min, np.multiply: np.prod}
 
 
@@ -340,40 +308,10 @@ def _pass_on(inputs: Any, result: Any) -> None:
         )
 
 
-def _reduce_options(ufunc: np.ufunc, options: dict[str, Any]) -> dict[str, Any]:
-    allowed = {name: options[name] for name in ("axis", "keepdims", "initial") if options.get(name) is not None}
-    if "axis" not in options:
-        allowed["axis"] = 0
-    rest = {
-        name
-        for name, item in options.items()
-        if name not in ("axis", "keepdims", "initial") and item not in (None, True)
-    }
-    if rest:
-        raise UnsupportedOperationError(
-            f"np.{ufunc.__name__}.reduce with {', '.join(sorted(rest))}= has no error rule."
-        )
-    return allowed
-
-
-def _unsupported(label: str) -> str:
-    hint = REFUSED.get(label.rpartition(".")[2].removesuffix("()"))
-    if hint:
-        return f"{label} is refused on an ErrorBounded array: {hint}"
-    return (
-        f"{label} has no error rule for ErrorBounded arrays; write it with functions that have one "
-        "(they are listed in the docstring of oracle.error)."
-    )
-
-
-def _holds(key: Any, kind: type) -> bool:
-    return isinstance(key, kind) or (isinstance(key, tuple) and any(isinstance(part, kind) for part in key))
-
-
 def _plain_key(key: Any) -> Any:
     from oracle.error.comparison import ThreeValued
 
-    if _holds(key, ThreeValued):
+    if holds(key, ThreeValued):
         raise UndecidableError(
             "a comparison that the error leaves undecided is used as a mask; pass it to np.where instead."
         )

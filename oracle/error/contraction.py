@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import ErrorBounded, SumFacts, lift
+from oracle.error.array import ErrorBounded, lift
+from oracle.error.facts import SumFacts
 from oracle.error.fields import Array, Errors, plus, root_sum
 from oracle.error.lattice import distinct_share, lowest_bit, spread_picks
 from oracle.error.registry import UnsupportedOperationError, function_rule, ufunc_rule

@@ -16,6 +16,9 @@ Errors: TypeAlias = "Array | None"
 Pending: TypeAlias = "bool | NDArray[np.bool_]"
 
 
+ROOT_THIRD = 3.0**-0.5
+"""Standard deviation of an error spread evenly over ±1."""
+
 SMALLEST = math.ulp(0.0)
 """The smallest positive float64."""
 

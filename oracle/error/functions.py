@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded
-from oracle.error.fields import Array, Errors, full, plus, plus_zero, root_sum, times
+from oracle.error.fields import ROOT_THIRD, Array, Errors, full, plus, plus_zero, root_sum, times
 from oracle.error.registry import ufunc_rule
 from oracle.error.settle import make, settle
 from oracle.numerics import Numerics
-
-_ROOT_THIRD = 3.0**-0.5
 
 
 def _finish(
@@ -46,7 +44,7 @@ def _finish(
         bound = np.where(np.isinf(x.bound), np.inf, bound)  # nothing is known of the argument, NaN included
     if not np.isfinite(largest):
         bound = np.where(np.isinf(value) & (np.asarray(plus_zero(x.bound)) == 0.0), 0.0, bound)
-    sigma = root_sum(times(slope, x.sigma), fresh * _ROOT_THIRD)
+    sigma = root_sum(times(slope, x.sigma), fresh * ROOT_THIRD)
     common = times(slope, x.common)
     if isinstance(systematic, np.ndarray):
         common = plus(common, systematic)
@@ -156,7 +154,7 @@ def monotone(
 def add_absolute(x: ErrorBounded, absolute: float, exact_where: Any) -> ErrorBounded:
     """An absolute error on top, where the result is not exact."""
     extra = np.where(exact_where | ~np.isfinite(x.value), 0.0, absolute)
-    return make(x.value, x.numerics, plus(x.bound, extra), root_sum(x.sigma, extra * _ROOT_THIRD), x.common)
+    return make(x.value, x.numerics, plus(x.bound, extra), root_sum(x.sigma, extra * ROOT_THIRD), x.common)
 
 
 def _inverse(x: Array) -> Array:
@@ -191,7 +189,7 @@ def sqrt(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
         return make(value, numerics, bound, sigma, common, True)
     extra = numerics.relative_error("sqrt") * (value + plus_zero(bound))
     extra = np.where(np.isfinite(value), extra, 0.0)
-    return make(value, numerics, plus(bound, extra), root_sum(sigma, extra * _ROOT_THIRD), common)
+    return make(value, numerics, plus(bound, extra), root_sum(sigma, extra * ROOT_THIRD), common)
 
 
 def _root_growth(x: ErrorBounded, value: Array) -> tuple[Errors, Array]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from oracle.error.arithmetic import divide, square, subtract
-from oracle.error.array import ErrorBounded, SumFacts
+from oracle.error.array import ErrorBounded
+from oracle.error.facts import SumFacts
 from oracle.error.fields import Array, Errors, plus, plus_zero, root_sum
 from oracle.error.lattice import distinct_share, is_power_of_two, lowest_bit
 from oracle.error.registry import UnsupportedOperationError, function_rule

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from oracle.error.array import ErrorBounded
-from oracle.error.fields import Array, Errors, Pending, root_sum, round_exactly
+from oracle.error.fields import ROOT_THIRD, Array, Errors, Pending, root_sum, round_exactly
 from oracle.numerics import Numerics, underflow_error
 
 
@@ -50,7 +50,7 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
             ends = ~np.isfinite(value)
             new_bound = np.where(ends, 0.0 if bound is None else bound, new_bound)
             noise = np.where(ends, 0.0, noise)
-        new_sigma = root_sum(x.sigma, noise * _ROOT_THIRD)
+        new_sigma = root_sum(x.sigma, noise * ROOT_THIRD)
     if isinstance(x.pending, np.ndarray) and not x.pending.all():
         new_bound = np.where(x.pending, new_bound, 0.0 if bound is None else bound)
         new_sigma = np.where(x.pending, cast(Array, new_sigma), 0.0 if x.sigma is None else x.sigma)
@@ -58,9 +58,6 @@ def _settle(x: ErrorBounded) -> ErrorBounded:
     result.reach, result.dropped, result.is_pivot, result.facts = x.reach, x.dropped, x.is_pivot, x.facts
     result.may_overflow = x.may_overflow
     return result
-
-
-_ROOT_THIRD = 3.0**-0.5
 
 
 def flushed(x: ErrorBounded) -> Array:

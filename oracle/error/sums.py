@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oracle.error.array import ErrorBounded, SumFacts, lift
+from oracle.error.array import ErrorBounded, lift
+from oracle.error.facts import SumFacts
 from oracle.error.fields import Array
 from oracle.error.registry import UnsupportedOperationError
 from oracle.formats import format_of

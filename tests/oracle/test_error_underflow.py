@@ -12,6 +12,8 @@ from oracle.cases import Case
 from oracle.error import Envelope, envelope, exact
 from oracle.formats import FORMATS
 from oracle.numerics import NUMERICS, underflow_error
+from oracle.operator import find_operator
+from oracle.vocabulary import chain
 
 FAST, DOUBLE = NUMERICS["float32_fast"], NUMERICS["float64"]
 SMALLEST = 2.0**-1074
@@ -49,8 +51,6 @@ def test_float64_chain_in_any_order() -> None:
 
 def test_float64_chain_whose_partial_product_vanishes() -> None:
     """(tiny * tiny) * large is 0, tiny * (tiny * large) is not."""
-    from oracle.vocabulary import chain
-
     tiny = np.array([2.0**-600])
     result = envelope(chain(exact(tiny, DOUBLE), tiny, np.array([2.0**600])), "float64")
     assert result.value == 0.0
@@ -185,8 +185,6 @@ def test_a_logit_that_overflows_downwards_vanishes() -> None:
 @pytest.mark.parametrize(("size", "bounded"), [(1e35, True), (1e38, False)])
 def test_undivided_weights_times_the_largest_values(size: float, bounded: bool) -> None:
     """Twenty values under weights of 1 overflow before the division, in kernels that divide last."""
-    from oracle.operator import find_operator
-
     q, k = np.zeros((1, 1, 4, 8), F), np.zeros((1, 1, 20, 8), F)
     v = np.random.default_rng(3).uniform(1.0, 3.0, (1, 1, 20, 2)).astype(F) * F(size)
     out, _ = find_operator("attention").expect({"q": q, "k": k, "v": v}, {}, FLOAT32)

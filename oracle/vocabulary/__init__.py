@@ -1,0 +1,77 @@
+"""Words an operator says to declare what honest kernels may do; on plain float arrays they are ordinary arithmetic.
+
+An operator is plain NumPy. The same code runs on float64 arrays (the value) and on `oracle.error.ErrorBounded` arrays
+(value, bound, sigma). NumPy code does not show which rewrites are legal, so an operator names them with these words. On
+float arrays each word returns the plain value named in its docstring, so the formula stays readable and the value does
+not change.
+
+How to write the operators of this package
+------------------------------------------
+
+**Sum**: ``np.sum(x, axis=axis)``. One sum over all axes at once, never a sum of sums: any order is covered then.
+
+**Softmax**: one pass, online tiles and exp2 forms are all covered by::
+
+    shift = pivot(np.max(x, axis=-1, keepdims=True))         # cancels in the quotient: its error does not count
+    weight = rescaled(np.exp(x - shift))                     # an online softmax rescales its weights per tile
+    total = np.sum(weight, axis=-1, keepdims=True)
+    return hull(weight / total, 0.0, 1.0, terms=x.shape[-1])  # a weight never leaves [0, 1]
+
+**Matrix product**: the bias may be what the accumulator starts from, so it is not a plain ``+``::
+
+    product = a @ b
+    return product if bias is None else accumulate(product, bias)
+
+**RMSNorm**: ``x / sqrt(..) * w``, ``x * rsqrt(..) * w``, ``(x * w) * r`` are one freedom, `chain`::
+
+    mean_square = np.mean(x * x, axis=-1, keepdims=True)
+    return chain(x, rsqrt(mean_square + eps), weight)
+
+**Attention**: flash-style tiles, exp or exp2, scale applied to q or to the scores::
+
+    scores = scaled(q @ np.swapaxes(k, -1, -2), scale)       # scale folded into q, or applied afterwards
+    scores = np.where(visible, scores, -np.inf)              # visible: plain bool array
+    seen = np.any(visible, axis=-1, keepdims=True)           # plain bool array
+    shift = pivot(np.where(seen, np.max(scores, axis=-1, keepdims=True, initial=-np.inf), 0.0))
+    weight = rescaled(np.exp(scores - shift))                # exp(-inf) is exactly 0
+    total = np.where(seen, np.sum(weight, axis=-1, keepdims=True), 1.0)
+    out = (may_round(weight) @ v) / total                    # weights may be stored in a narrower format
+    out = hull(out, np.min(v, axis=-2, keepdims=True), np.max(v, axis=-2, keepdims=True), terms=k.shape[-2])
+    lse = np.where(seen, shift + np.log(total), -np.inf)[..., 0]
+
+Rows that see nothing come out as exactly 0 (weights 0, total 1) and exactly -inf. ``np.max`` and ``np.min`` of zero
+keys need ``initial=``. Grouped heads: reshape q to (batch, kv_heads, group, queries, d) and k to
+(batch, kv_heads, 1, keys, d). A quotient of a matrix product also covers kernels that divide the weights first.
+
+**RoPE**: products and a sum; FMA is covered; untouched lanes are copied and so stay bitwise::
+
+    c, s = cos[positions][:, None, :], sin[positions][:, None, :]
+    rotated = np.concatenate([x1 * c - x2 * s, x2 * c + x1 * s, tail], axis=-1)       # NeoX
+    pairs = np.stack([x1 * c - x2 * s, x2 * c + x1 * s], axis=-1)                     # GPT-J: reshape afterwards
+
+Rules
+-----
+Constants such as ``eps`` are Python floats (rounded to the compute format by the analysis where they are not
+representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or three-valued conditions. Write into
+``np.zeros_like(x)`` or ``np.empty_like(x)``, not ``np.zeros(shape)``. ``astype``, ``float()``, ``np.array([...])``,
+``np.sort``, ``np.rint`` and ``np.sign`` are refused on error-bounded arrays. Integer and bool arrays stay plain.
+"""
+
+from oracle.vocabulary.functions import erf, rsqrt, sigmoid
+from oracle.vocabulary.products import accumulate, chain, scaled
+from oracle.vocabulary.roundings import may_round, round_to_format
+from oracle.vocabulary.softmax import hull, pivot, rescaled
+
+__all__ = [
+    "accumulate",
+    "chain",
+    "erf",
+    "hull",
+    "may_round",
+    "pivot",
+    "rescaled",
+    "round_to_format",
+    "rsqrt",
+    "scaled",
+    "sigmoid",
+]
