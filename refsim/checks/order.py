@@ -30,14 +30,26 @@ class _AtomicEvent:
 
 @dataclass
 class Known:
-    """What an agent knows of one block: all threads before `everyone`, single threads before their own time."""
+    """What an agent knows of one block: all threads before `everyone`, single threads before their own time.
+
+    `atomics` holds, per thread, its last atomic operation that an own one on the same cell came after.
+    """
 
     everyone: int = 0
     threads: dict[int, int] = field(default_factory=dict)
+    atomics: dict[int, int] = field(default_factory=dict)
 
-    def covers(self, thread: int, serial: int) -> bool:
+    def covers(self, thread: int, serial: int, atomic: bool) -> bool:
         """True if the access of a thread at a time is known."""
-        return serial < self.everyone or serial < self.threads.get(thread, 0)
+        before = serial < self.everyone or serial < self.threads.get(thread, 0)
+        return before or (atomic and serial <= self.atomics.get(thread, 0))
+
+    def learn(self, other: Known) -> None:
+        """Add what somebody else knows of the same block."""
+        self.everyone = max(self.everyone, other.everyone)
+        for mine, theirs in ((self.threads, other.threads), (self.atomics, other.atomics)):
+            for thread, time in theirs.items():
+                mine[thread] = max(mine.get(thread, 0), time)
 
 
 Knowledge = dict[tuple[int, int], Known]
@@ -46,7 +58,8 @@ Knowledge = dict[tuple[int, int], Known]
 class SyncLog:
     """Atomics, fences and barriers of a launch, in the order of their serial numbers.
 
-    Kept only for kernels that contain a fence: without one nothing is released.
+    Kept only for kernels that contain a fence or use what an atomic operation returns: without them nothing is
+    handed on.
     """
 
     def __init__(self) -> None:
@@ -70,11 +83,14 @@ class SyncLog:
         """Record a barrier of the given block columns; None stands for all blocks of the batch."""
         self._barriers.setdefault(batch, []).append((serial, columns))
 
-    def ordered(self, first: tuple[int, int, int, int], second: tuple[int, int, int, int]) -> bool:
-        """True if the access `first` happens before `second`; each is (batch, column, thread, serial)."""
+    def ordered(self, first: tuple[int, int, int, int], second: tuple[int, int, int, int], atomic: bool) -> bool:
+        """True if the access `first` happens before `second`; each is (batch, column, thread, serial).
+
+        `atomic` says that `first` is an atomic operation: it is also ordered by a later one on its own cell.
+        """
         batch, column, thread, serial = first
         known = self._known(*second).get((batch, column))
-        return known is not None and known.covers(thread, serial)
+        return known is not None and known.covers(thread, serial, atomic)
 
     # ------------------------------------------------------------------------------------------------
 
@@ -118,14 +134,10 @@ class SyncLog:
             same = np.flatnonzero(earlier.cells == cell)
             for index in same[same < position] if earlier is target else same:
                 batch, column, thread = earlier.batch, int(earlier.columns[index]), int(earlier.threads[index])
-                fence = self._last_fence(batch, column, thread, earlier.serial)
-                if not fence:
-                    continue
                 entry = known.setdefault((batch, column), Known())
-                entry.everyone = max(entry.everyone, self._last_barrier(batch, column, fence))
-                entry.threads[thread] = max(entry.threads.get(thread, 0), fence)
-                for block, passed in self._known(batch, column, thread, fence).items():
-                    mine = known.setdefault(block, Known())
-                    mine.everyone = max(mine.everyone, passed.everyone)
-                    for other, time in passed.threads.items():
-                        mine.threads[other] = max(mine.threads.get(other, 0), time)
+                entry.learn(Known(atomics={thread: earlier.serial}))
+                fence = self._last_fence(batch, column, thread, earlier.serial)
+                if fence:
+                    entry.learn(Known(self._last_barrier(batch, column, fence), {thread: fence}))
+                    for block, passed in self._known(batch, column, thread, fence).items():
+                        known.setdefault(block, Known()).learn(passed)

@@ -128,7 +128,8 @@ class Conflict:
             other = (int(batches[position]), int(columns[position]), int(threads[position]), int(serials[position]))
             me = (self.batch.number, int(my_columns[position]), int(my_threads[position]), self.serial)
             sync = self.run.sync
-            if sync is not None and sync.ordered(*((other, me) if earlier else (me, other))):
+            first_atomic = sites[site if earlier else self.site].atomic
+            if sync is not None and sync.ordered(*((other, me) if earlier else (me, other)), first_atomic):
                 continue
             same = value is not None and self._same_value(lane, value)
             if same and np.count_nonzero(keep) > 1 and not self._all_same(chosen[keep], value):

@@ -43,6 +43,7 @@ class SharedShadow:
         self.log: list[tuple[int, LaneSet, Any]] = []
         self.readers: Any = None
         self.last_spill = 0
+        self.foreign: Any = None  # an atomic operation of another thread than the last writer, which would hide it
 
     # -------------------------------------------------------------------------------------- addressing
 
@@ -51,6 +52,8 @@ class SharedShadow:
         self.tag = np.repeat(self.tag, self.columns)
         if self.readers is not None:
             self.readers = np.repeat(self.readers, self.columns)
+        if self.foreign is not None:
+            self.foreign = np.repeat(self.foreign, self.columns)
 
     def _cells(self, lanes: LaneSet, address: Any) -> Any:
         """Positions in `tag`, one per lane: ``(R, 1)`` while narrow, else of the set's shape."""
@@ -79,6 +82,8 @@ class SharedShadow:
             if not self.initialized and not tag.all():
                 self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
             self._check_writers(lanes, view, address, tag, serial, None)
+            if self.foreign is not None:
+                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, None)
         if self.run.racecheck:
             self.log.append((serial, lanes, (address, view)))
             if len(self.log) > LOG_LIMIT:
@@ -93,6 +98,8 @@ class SharedShadow:
         if self.run.racecheck:
             self._check_writers(lanes, view, address, self.tag.take(cells), serial, value)
             self._check_readers(lanes, view, address, cells, serial)
+            if self.foreign is not None:
+                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, None)
         if self.wide:
             mine = np.broadcast_to(mine, lanes.shape).reshape(-1)
             self.tag[cells.reshape(-1)] = mine
@@ -116,9 +123,14 @@ class SharedShadow:
             self._check_writers(lanes, view, address, tag, serial, None)
             self._check_readers(lanes, view, address, cells, serial)
         self.last_write = serial
-        self.tag[cells.reshape(-1)] = np.broadcast_to(
-            (serial << SHIFT) | (self._threads(lanes) + 1), cells.shape
-        ).reshape(-1)
+        mine = np.broadcast_to((serial << SHIFT) | (self._threads(lanes) + 1), cells.shape)
+        if self.foreign is None:
+            self.foreign = np.zeros_like(self.tag)
+        self.tag[cells.reshape(-1)] = mine.reshape(-1)
+        kept = self.tag.take(cells)
+        for hidden in (tag, mine):
+            lost = (hidden != 0) & ((hidden & AGENT) != (kept & AGENT))
+            self.foreign[cells[lost]] = hidden[lost]
         self.batch.log_atomic(serial, view, lanes, address)
 
     def _shape(self, lanes: LaneSet) -> tuple[int, ...]:
@@ -272,6 +284,10 @@ class GlobalShadow:
         # who read: 0 one thread, 1 several of a block, 2 several blocks; and the reader before the last one
         self.spread = np.zeros(granules, np.uint8) if races and reads else None
         self.earlier = np.zeros(granules, np.int64) if races and reads else None
+        # from the first atomic operation on: the last plain writer, and the last atomic one of another block than
+        # the last writer's, which would otherwise hide them
+        self.plain: Any = None
+        self.foreign: Any = None
 
     def _cells(self, lanes: LaneSet, view: View, address: Any) -> list[Cells]:
         """Granules touched by each lane: one entry for each granule of an element."""
@@ -318,6 +334,8 @@ class GlobalShadow:
             tag = cells.get(self.tag)
             self._check_initialized(lanes, view, address, cells, tag, site)
             self._check_writers(lanes, view, address, tag, serial)
+            if self.foreign is not None:
+                self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
             if self.reader is not None:
                 self._note_reader(lanes, cells, serial)
 
@@ -382,6 +400,10 @@ class GlobalShadow:
         for cells in self._cells(lanes, view, address):
             self._check_writers(lanes, view, address, cells.get(self.tag), serial, value)
             self._check_readers(lanes, view, address, cells, serial)
+            if self.foreign is not None:
+                self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
+                cells.put(self.foreign, 0)
+                cells.put(self.plain, mine)
             cells.put(self.tag, mine)
             if self.races and not cells.distinct:
                 kept = cells.get(self.tag)
@@ -398,7 +420,25 @@ class GlobalShadow:
         for cells in self._cells(lanes, view, address):
             tag = cells.get(self.tag)
             self._check_initialized(lanes, view, address, cells, tag, site)
-            self._check_writers(lanes, view, address, tag, serial)
-            self._check_readers(lanes, view, address, cells, serial)
-            cells.put(self.tag, (serial << SHIFT) | (lanes.lane + 1))
+            if self.races:
+                if self.plain is None:
+                    self.plain, self.foreign = self.tag.copy(), np.zeros_like(self.tag)
+                self._check_writers(lanes, view, address, cells.get(self.plain), serial)
+                self._check_readers(lanes, view, address, cells, serial)
+                self._note_atomic(lanes, cells, (serial << SHIFT) | (lanes.lane + 1))
+            else:
+                cells.put(self.tag, (serial << SHIFT) | (lanes.lane + 1))
         lanes.batch.log_atomic(serial, view, lanes, address)
+
+    def _note_atomic(self, lanes: LaneSet, cells: Cells, mine: Any) -> None:
+        """Remember an atomic writer, and one of another block that it displaces."""
+        columns, first = lanes.batch.columns, lanes.batch.first_serial << SHIFT
+        before = cells.get(self.tag)
+        elsewhere = (before != 0) & ~((before >= first) & (((before & AGENT) - 1) % columns == lanes.b))
+        if elsewhere.any():
+            self.foreign[cells.index[elsewhere]] = before[elsewhere]
+        cells.put(self.tag, mine)
+        if not cells.distinct and columns > 1:
+            displaced = ((cells.get(self.tag) & AGENT) - 1) % columns != lanes.b
+            if displaced.any():
+                self.foreign[cells.index[displaced]] = mine[displaced]

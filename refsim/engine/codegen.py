@@ -62,7 +62,7 @@ class LaneCode:
     written: frozenset[str]
     read: frozenset[str]
     words: dict[str, int]
-    has_fence: bool
+    hands_on: bool
     irregular: set[tuple[Any, ...]] = field(default_factory=set)
 
 
@@ -90,9 +90,11 @@ class CodeGenerator(LaneExpressions):
             self.emit("pass")
         source = f"def lane_code(B, S, {parameters}):\n" + "\n".join(self.lines) + "\n"
         exec(compile(source, f"<lane code of {program.name}>", "exec"), self.namespace)
-        has_fence = any(isinstance(s, Fence) and s.scope != "block" for s in walk_statements(program.body))
+        hands_on = uses.atomic_results or any(
+            isinstance(s, Fence) and s.scope != "block" for s in walk_statements(program.body)
+        )
         function = self.namespace["lane_code"]
-        return LaneCode(program, source, function, self.sites, uses.written, uses.read, uses.words, has_fence)
+        return LaneCode(program, source, function, self.sites, uses.written, uses.read, uses.words, hands_on)
 
     def _indices_used(self) -> set[str]:
         used = {

@@ -66,7 +66,7 @@ class Run:
         self.all_threads = np.arange(self.threads, dtype=np.int64).reshape(-1, 1)
         self.sites = code.sites
         self.operations: list[int] = [0]
-        self.sync = SyncLog() if code.has_fence and self.racecheck else None
+        self.sync = SyncLog() if code.hands_on and self.racecheck else None
         self.batches: list[Batch] = []
         self.constants: dict[str, Any] = {}
         self.memories: list[GlobalMemory] = []

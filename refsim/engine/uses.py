@@ -9,6 +9,7 @@ from refsim.dialect import (
     Atomic,
     AtomicAt,
     ConstArray,
+    Effect,
     Expr,
     Load,
     LoadAt,
@@ -29,7 +30,8 @@ from refsim.dialect import (
 class Uses:
     """Which arrays and pointers a program may read and write, and the smallest access to each, in bytes.
 
-    Variables that hold a view or pointer count as all that were ever assigned to them.
+    Variables that hold a view or pointer count as all that were ever assigned to them. `atomic_results` says
+    that what an atomic operation returns is used.
     """
 
     def __init__(self, program: Program) -> None:
@@ -39,6 +41,8 @@ class Uses:
         for s in statements:
             if isinstance(s, Assign) and isinstance(s.value.type, (ArrayType, PointerType)):
                 self._origins.setdefault(s.name, set()).update(_roots(s.value))
+        dropped = {id(s.value) for s in statements if isinstance(s, Effect)}
+        self.atomic_results = False
         written: set[str] = set()
         read: set[str] = set()
         for s in statements:
@@ -52,6 +56,7 @@ class Uses:
                 elif isinstance(part, LoadAt):
                     read |= self._resolve(part.pointer, part.type)
                 elif isinstance(part, (Atomic, AtomicAt)):
+                    self.atomic_results |= id(part) not in dropped
                     target = part.array if isinstance(part, Atomic) else part.pointer
                     touched = self._resolve(target, None if isinstance(part, Atomic) else part.type)
                     written |= touched
