@@ -1,8 +1,9 @@
-"""Random small kernels with barriers in random places: refsim reports a race iff comparing all pairs of accesses does.
+"""Random small kernels with barriers in random places: the checks report what the list of all accesses says.
 
+A race is reported iff some pair of accesses is one, an uninitialised read iff nothing was written before it.
 Addresses, conditions and stored values depend on thread, block and input only, never on what was loaded, so the list
 of accesses is the same in every schedule, and whether two of them race can be decided pair by pair. More programs:
-``REFSIM_FUZZ_RACES=5000 python -m pytest tests/refsim/test_race_fuzz.py``.
+``REFSIM_FUZZ_CHECKS=5000 python -m pytest tests/refsim/test_checks_fuzz.py``.
 """
 
 import importlib.util
@@ -18,7 +19,7 @@ import pytest
 
 import refsim
 
-PROGRAMS = int(os.environ.get("REFSIM_FUZZ_RACES", "400"))
+PROGRAMS = int(os.environ.get("REFSIM_FUZZ_CHECKS", "400"))
 FIRST_SEED = int(os.environ.get("REFSIM_FUZZ_SEED", "0"))
 CHUNK = 50
 LAUNCHES = [(1, 16), (2, 40), (3, 8), (1, 64), (4, 33)]
@@ -103,7 +104,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Access:
-    """One access of one thread: R, W or A (atomic), and how many barriers of either kind came before."""
+    """One access of one thread: R, W or A (atomic), its place in the thread, and the barriers of either kind before."""
 
     kind: str
     value: int
@@ -111,6 +112,7 @@ class Access:
     thread: int
     barriers: int
     warp_barriers: int
+    order: int
 
 
 class Recorder:
@@ -122,9 +124,10 @@ class Recorder:
 
     def note(self, kind, index, value=0):
         me = self.threads.now
+        me.order += 1
         owner = me.block if self.name == "s" else -1
         self.threads.log[self.name, owner, int(index)].append(
-            Access(kind, int(value), me.block, me.thread, me.barriers, me.warp_barriers)
+            Access(kind, int(value), me.block, me.thread, me.barriers, me.warp_barriers, me.order)
         )
 
     def __getitem__(self, index):
@@ -146,7 +149,7 @@ class Threads:
         plain = types.SimpleNamespace
         cells = Recorder("s", self)
         for block_index, thread in itertools.product(range(grid), range(block)):
-            self.now = plain(block=block_index, thread=thread, barriers=0, warp_barriers=0)
+            self.now = plain(block=block_index, thread=thread, barriers=0, warp_barriers=0, order=0)
             cuda = plain(
                 grid=lambda n, index=block_index * block + thread: index,
                 threadIdx=plain(x=thread),
@@ -173,41 +176,70 @@ def conflict(a, b):
     return "note" if a.kind == b.kind == "W" and a.value == b.value else "error"
 
 
-def races(source, grid, block, x):
+def races(log):
     """The worst that any pair of accesses does."""
     found = set()
-    for accesses in Threads(source, grid, block, x).log.values():
-        distinct = list(dict.fromkeys(accesses))
-        for a, b in itertools.combinations(distinct, 2):
+    for accesses in log.values():
+        for a, b in itertools.combinations(accesses, 2):
             found.add(conflict(a, b))
             if "error" in found:
                 return "error"
     return "note" if "note" in found else None
 
 
-def simulated(source, path, grid, block, x, lanes):
+def before(a, b):
+    """Whether a happens before b."""
+    if a.block != b.block:
+        return False
+    if a.thread == b.thread:
+        return a.order < b.order
+    same_warp = a.thread // WARP == b.thread // WARP
+    return a.barriers < b.barriers or (same_warp and a.warp_barriers < b.warp_barriers)
+
+
+def reads_unwritten(log):
+    """Whether a program without races reads a cell before anything was written there; an atomic reads as well."""
+    for accesses in log.values():
+        writes = [a for a in accesses if a.kind == "W"]
+        atomics = [a for a in accesses if a.kind == "A"]
+        for b in accesses:
+            sources = writes if b.kind == "A" else writes + atomics
+            if b.kind != "W" and not any(before(a, b) for a in sources):
+                return True
+    return False
+
+
+def simulated(source, path, grid, block, x, **options):
     """The worst that refsim reports, and the report."""
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    g, out = np.zeros(CELLS * 2, np.int64), np.zeros(x.size, np.int64)
-    report = refsim.launch(module.kernel, grid, block, x, g, out, checks="racecheck", lanes_per_batch=lanes)
+    g, out = refsim.empty(CELLS * 2, np.int64), np.zeros(x.size, np.int64)
+    report = refsim.launch(module.kernel, grid, block, x, g, out, **options)
     severities = {finding.severity for finding in report.findings}
     return ("error" if "error" in severities else "note" if severities else None), report
 
 
 @pytest.mark.parametrize("chunk", range((PROGRAMS + CHUNK - 1) // CHUNK))
-def test_races_are_those_of_all_pairs(chunk, tmp_path):
-    verdicts = []
+def test_checks_report_what_the_accesses_say(chunk, tmp_path):
+    seen = set()
     for seed in range(FIRST_SEED + chunk * CHUNK, FIRST_SEED + min((chunk + 1) * CHUNK, PROGRAMS)):
         grid, block = LAUNCHES[seed % len(LAUNCHES)]
         lanes = BATCHES[seed % len(BATCHES)]
         x = np.random.default_rng(seed).integers(0, 200, grid * block)
         source = Program(seed).source()
-        expected = races(source, grid, block, x)
-        got, report = simulated(source, tmp_path / f"race_{seed}.py", grid, block, x, lanes)
         where = f"seed {seed}, ({grid}, {block}), batches of {lanes}"
-        assert got == expected, f"{where}: expected {expected}, got {got}\n{source}\n{report}"
-        verdicts.append(expected)
-    assert {"error", None} <= set(verdicts)  # the programs are neither all racy nor all harmless
+        log = Threads(source, grid, block, x).log
+        launch = source, tmp_path / f"checks_{seed}.py", grid, block, x
+
+        expected = races(log)
+        got, report = simulated(*launch, checks="racecheck", lanes_per_batch=lanes)
+        assert got == expected, f"{where}: expected race {expected}, got {got}\n{source}\n{report}"
+        seen.add(expected)
+        if expected is None:  # a racy program may read what another schedule would have written
+            expected = "error" if reads_unwritten(log) else None
+            got, report = simulated(*launch, checks="initcheck", lanes_per_batch=lanes)
+            assert got == expected, f"{where}: expected uninitialised read {expected}, got {got}\n{source}\n{report}"
+            seen.add(f"initialisation {expected}")
+    assert seen >= {"error", None, "initialisation error", "initialisation None"}
