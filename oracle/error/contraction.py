@@ -179,20 +179,17 @@ def _dynamic_range(x: Array) -> float:
 
 
 def _repeats(a: Array, b: Array, magnitude: Array, u: float) -> Any:
-    """Low entropy of the products, from one sampled partner per row and per column."""
+    """Low entropy of the products, from two sampled partners per row and per column."""
     columns, rows = b.shape[-1], a.shape[-2]
     length = a.shape[-1]
     picks = spread_picks(length, 96) if length > 96 else slice(None)
     a_part, b_part = a[..., picks], b[..., picks, :]
-    share: Any = 1.0
-    for j in {0, columns // 2}:
-        terms = a_part * b_part[..., j][..., None, :]
-        share = np.maximum(share, distinct_share(terms, u * np.maximum(magnitude[..., j], 1e-300) / 4.0)[..., :, None])
-    for i in {0, rows // 2}:
-        terms = np.swapaxes(b_part, -1, -2) * a_part[..., i, :][..., None, :]
-        share = np.maximum(
-            share, distinct_share(terms, u * np.maximum(magnitude[..., i, :], 1e-300) / 4.0)[..., None, :]
-        )
+    b_part = np.swapaxes(b_part, -1, -2)
+    grain = u * np.maximum(magnitude, 1e-300) / 4.0
+    j, i = ([0, half] if half else [0] for half in (columns // 2, rows // 2))
+    by_row = distinct_share(a_part[..., :, None, :] * b_part[..., None, j, :], grain[..., :, j]).max(axis=-1)
+    by_column = distinct_share(b_part[..., None, :, :] * a_part[..., i, None, :], grain[..., i, :]).max(axis=-2)
+    share = np.maximum(by_row[..., :, None], by_column[..., None, :])
     if np.max(share) == 1.0:
         return 1.0
     return np.minimum(np.where(share > 1.0, share * (length / a_part.shape[-1]), 1.0), float(length))
