@@ -131,3 +131,11 @@ def test_json_reference_is_complete():
     for verdict in Verdict:
         assert f"`{verdict.value}`" in page
         assert verdict.value in (ROOT / "docs" / "howto" / "judge_your_kernel.md").read_text(encoding="utf-8")
+
+
+def test_architecture_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/.]+(?:\.py|\.json|/))`", page))
+    assert len(named) > 10
+    for name in named:
+        assert (ROOT / name).exists() or (ROOT / "refsim" / name).exists(), name
