@@ -178,10 +178,15 @@ class CodeGenerator(LaneExpressions):
         self.emit(f"{array}.{method}(S, {site}, {value}, {', '.join(index)})")
 
     def _storeat(self, s: StoreAt) -> None:
-        pointer = self.expression(s.pointer)
-        value = self.expression(s.value)
         site = self.site(s.place, "write of", "write", s.pointer)
-        self.emit(f"store_at(S, {site}, {pointer}, {str(s.value.type)!r}, {value})")
+        dtype = str(s.value.type)
+        element = self.element(s.pointer, dtype)
+        pointer = self.expression(s.pointer) if element is None else ""
+        value = self.expression(s.value)
+        if element is None:
+            self.emit(f"store_at(S, {site}, {pointer}, {dtype!r}, {value})")
+        else:
+            self.emit(f"store_element(S, {site}, {element[0]}, {element[1]}, {dtype!r}, {value})")
 
     def _align(self, s: Align) -> None:
         site = self.site(s.place, "access to", "access", s.pointer)

@@ -126,6 +126,20 @@ def bit_width(e: Expr) -> int:
     return 63
 
 
+def _multiples(offset: Expr, size: int) -> list[tuple[Expr | None, int]] | None:
+    """A byte offset as terms (index or None for 1, factor in elements); None if it has no such form."""
+    if isinstance(offset, Const):
+        return [(None, offset.value // size)] if offset.value % size == 0 else None
+    if isinstance(offset, Binary) and offset.op == "+":
+        left, right = _multiples(offset.left, size), _multiples(offset.right, size)
+        return None if left is None or right is None else left + right
+    if isinstance(offset, Binary) and offset.op == "*":
+        for index, factor in ((offset.left, offset.right), (offset.right, offset.left)):
+            if isinstance(factor, Const) and factor.value % size == 0 and bit_width(index) + 8 < 63:
+                return [(index, factor.value // size)]
+    return None
+
+
 def _fits(source: str, target: str) -> bool:
     """True if every value of one integer type is carried unchanged as the other."""
     a, b = np.iinfo(source), np.iinfo(target)
@@ -156,7 +170,9 @@ class LaneExpressions:
             "rejoin": rejoin,
             "unite": unite,
             "load_at": pointers.load,
+            "load_element": pointers.load_element,
             "store_at": pointers.store,
+            "store_element": pointers.store_element,
             "atomic_at": pointers.atomic,
             "align_at": pointers.align,
             "pointer_difference": pointers.difference,
@@ -339,11 +355,31 @@ class LaneExpressions:
         return "null_pointer"
 
     def _e_loadat(self, e: LoadAt) -> str:
-        pointer = self.expression(e.pointer)
-        result = self.fresh()
         site = self.site(e.place, "read of", "read", e.pointer)
-        self.emit(f"{result} = load_at(S, {site}, {pointer}, {str(e.type)!r})")
+        element = self.element(e.pointer, str(e.type))
+        if element is None:
+            call = f"load_at(S, {site}, {self.expression(e.pointer)}, {str(e.type)!r})"
+        else:
+            call = f"load_element(S, {site}, {element[0]}, {element[1]}, {str(e.type)!r})"
+        result = self.fresh()
+        self.emit(f"{result} = {call}")
         return result
+
+    def element(self, pointer: Expr, dtype: str) -> tuple[str, str] | None:
+        """A pointer as a base and an index in elements, where every offset is written as a multiple of the size."""
+        indices: list[str] = []
+        while isinstance(pointer, PointerAdd):
+            parts = _multiples(pointer.offset, ITEM_BYTES[dtype])
+            if parts is None:
+                return None
+            for index, factor in parts:
+                if index is None:
+                    indices.append(str(factor))
+                else:
+                    source = self.expression(index)
+                    indices.append(source if factor == 1 else f"{source} * {factor}")
+            pointer = pointer.pointer
+        return (self.expression(pointer), " + ".join(indices)) if indices else None
 
     def _e_bitcast(self, e: Bitcast) -> str:
         source, target = str(e.value.type), str(e.type)

@@ -128,7 +128,7 @@ class NullMemory:
     name = "null"
     space = "null"
     bytes = 0
-    word = 1
+    word = 0
     address = 0
 
 
@@ -166,6 +166,38 @@ def load(lanes: LaneSet, site: int, pointer: Any, dtype: str) -> Any:
 def store(lanes: LaneSet, site: int, pointer: Any, dtype: str, value: Any) -> None:
     """Write a scalar per lane."""
     _each(lanes, site, pointer, dtype, (value,), lambda s, p, v: _write(s, site, p, dtype, v[0]), None)
+
+
+def load_element(lanes: LaneSet, site: int, base: Any, index: Any, dtype: str) -> Any:
+    """The scalar a number of elements behind a pointer: `load` without going through bytes where that is possible."""
+    found = _element(base, index, dtype)
+    if found is None:
+        return load(lanes, site, base.add(index * ITEM_BYTES[dtype]), dtype)
+    view, position = found
+    return base.memory.read(lanes, view, position, site)
+
+
+def store_element(lanes: LaneSet, site: int, base: Any, index: Any, dtype: str, value: Any) -> None:
+    """Write the scalar a number of elements behind a pointer."""
+    found = _element(base, index, dtype)
+    if found is None:
+        store(lanes, site, base.add(index * ITEM_BYTES[dtype]), dtype, value)
+        return
+    view, position = found
+    base.memory.write(lanes, view, position, value, site)
+
+
+def _element(base: Any, index: Any, dtype: str) -> tuple[Any, Any] | None:
+    """Window and position of an element; None where an access needs the checks of the general way."""
+    size = ITEM_BYTES[dtype]
+    if type(base) is not Pointer or type(base.offset) is not int or base.memory.word not in (None, size):
+        return None
+    if base.offset:
+        if base.offset % size:
+            return None
+        index = index + base.offset // size
+    view = base.memory.window(dtype)
+    return None if view.outside(0, index) else (view, index)
 
 
 def atomic(lanes: LaneSet, site: int, pointer: Any, dtype: str, op: str, args: tuple[Any, ...], used: bool) -> Any:

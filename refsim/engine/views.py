@@ -96,7 +96,7 @@ class View:
 
     # -------------------------------------------------------------------------------------- addresses
 
-    def _outside(self, axis: int, i: Any) -> bool:
+    def outside(self, axis: int, i: Any) -> bool:
         """True if an index needs attention: negative or past the end in some lane."""
         n = self.shape[axis]
         if type(i) is int and type(n) is int:
@@ -114,14 +114,14 @@ class View:
         """Read one element per lane."""
         address = self.offset
         for axis, i in enumerate(index):
-            if self._outside(axis, i):
+            if self.outside(axis, i):
                 return self._load_checked(lanes, site, index)
             address = address + i * self.strides[axis]
         return self.memory.read(lanes, self, address, site)
 
     def load1(self, lanes: LaneSet, site: int, i: Any) -> Any:
         """`load` for one dimension."""
-        if self._outside(0, i):
+        if self.outside(0, i):
             return self._load_checked(lanes, site, (i,))
         stride = self.strides[0]
         if stride != 1:
@@ -131,7 +131,7 @@ class View:
 
     def load2(self, lanes: LaneSet, site: int, i: Any, j: Any) -> Any:
         """`load` for two dimensions."""
-        if self._outside(0, i) or self._outside(1, j):
+        if self.outside(0, i) or self.outside(1, j):
             return self._load_checked(lanes, site, (i, j))
         return self.memory.read(lanes, self, self._address2(i, j), site)
 
@@ -145,7 +145,7 @@ class View:
         """Write one element per lane."""
         address = self.offset
         for axis, i in enumerate(index):
-            if self._outside(axis, i):
+            if self.outside(axis, i):
                 self._store_checked(lanes, site, value, index)
                 return
             address = address + i * self.strides[axis]
@@ -153,14 +153,14 @@ class View:
 
     def store1(self, lanes: LaneSet, site: int, value: Any, i: Any) -> None:
         """`store` for one dimension."""
-        if self._outside(0, i):
+        if self.outside(0, i):
             self._store_checked(lanes, site, value, (i,))
         else:
             self.memory.write(lanes, self, i * self.strides[0] + self.offset, value, site)
 
     def store2(self, lanes: LaneSet, site: int, value: Any, i: Any, j: Any) -> None:
         """`store` for two dimensions."""
-        if self._outside(0, i) or self._outside(1, j):
+        if self.outside(0, i) or self.outside(1, j):
             self._store_checked(lanes, site, value, (i, j))
         else:
             self.memory.write(lanes, self, self._address2(i, j), value, site)
@@ -243,7 +243,7 @@ class View:
         for axis, item in enumerate(items):
             n, stride = self.shape[axis], self.strides[axis]
             if not isinstance(item, tuple):
-                if self._outside(axis, item):
+                if self.outside(axis, item):
                     wrapped = (
                         np.where(item < 0, item + n, item) if isinstance(item, np.ndarray) else item + n * (item < 0)
                     )

@@ -62,6 +62,8 @@ def wrap(value: Lane, name: str) -> Lane:
     if isinstance(value, np.ndarray):
         if name in ("int64", "uint64"):
             return value.astype(CARRIER[name], copy=False)
+        if value.size and value.dtype == np.int64 and LOWEST[name] <= value.min() and value.max() <= HIGHEST[name]:
+            return value  # two reductions cost less than two conversions
         return value.astype(name).astype(np.int64)
     bits = WIDTH[name]
     low = int(value) & ((1 << bits) - 1)
