@@ -12,6 +12,7 @@ import numpy as np
 from refsim.dialect import (
     FLOATS,
     INTEGERS,
+    ITEM_BYTES,
     ArrayType,
     Assign,
     Atomic,
