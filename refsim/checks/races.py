@@ -131,7 +131,7 @@ class Conflict:
             first_atomic = sites[site if earlier else self.site].atomic
             if sync is not None and sync.ordered(*((other, me) if earlier else (me, other)), first_atomic):
                 continue
-            same = value is not None and self._same_value(lane, value)
+            same = value is not None and not sites[site].atomic and self._same_value(lane, value)
             if same and np.count_nonzero(keep) > 1 and not self._all_same(chosen[keep], value):
                 continue
             seen.add(site)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SHIFT = 20
 AGENT = (1 << SHIFT) - 1
 LOG_LIMIT = 64
+RANK = 60  # bits of a tag; ranks stand above
 
 
 class SharedShadow:
@@ -43,7 +44,7 @@ class SharedShadow:
         self.log: list[tuple[int, LaneSet, Any]] = []
         self.readers: Any = None
         self.last_spill = 0
-        self.foreign: Any = None  # an atomic operation of another thread than the last writer, which would hide it
+        self.foreign: Any = None  # an access of another thread than the last writer, which would hide it
 
     # -------------------------------------------------------------------------------------- addressing
 
@@ -99,7 +100,7 @@ class SharedShadow:
             self._check_writers(lanes, view, address, self.tag.take(cells), serial, value)
             self._check_readers(lanes, view, address, cells, serial)
             if self.foreign is not None:
-                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, None)
+                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, value)
         if self.wide:
             mine = np.broadcast_to(mine, lanes.shape).reshape(-1)
             self.tag[cells.reshape(-1)] = mine
@@ -108,7 +109,10 @@ class SharedShadow:
         if self.run.racecheck:
             kept = self.tag.take(cells).reshape(-1)
             lost = kept != mine.reshape(-1)
+            if self.foreign is not None:
+                self.foreign[cells.reshape(-1)] = 0
             if lost.any():
+                self._hide(cells.reshape(-1)[lost], mine.reshape(-1)[lost])
                 conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
                 conflict.write_write_at_once(lost, kept & AGENT, cells.reshape(-1), value)
 
@@ -124,14 +128,19 @@ class SharedShadow:
             self._check_readers(lanes, view, address, cells, serial)
         self.last_write = serial
         mine = np.broadcast_to((serial << SHIFT) | (self._threads(lanes) + 1), cells.shape)
-        if self.foreign is None:
-            self.foreign = np.zeros_like(self.tag)
         self.tag[cells.reshape(-1)] = mine.reshape(-1)
         kept = self.tag.take(cells)
         for hidden in (tag, mine):
             lost = (hidden != 0) & ((hidden & AGENT) != (kept & AGENT))
-            self.foreign[cells[lost]] = hidden[lost]
+            self._hide(cells[lost], hidden[lost])
         self.batch.log_atomic(serial, view, lanes, address)
+
+    def _hide(self, cells: Any, tags: Any) -> None:
+        """Remember accesses whose tag gave way to another thread's."""
+        if len(cells):
+            if self.foreign is None:
+                self.foreign = np.zeros_like(self.tag)
+            self.foreign[cells] = tags
 
     def _shape(self, lanes: LaneSet) -> tuple[int, ...]:
         return lanes.shape if self.wide else (lanes.shape[0], 1)
@@ -199,6 +208,11 @@ class SharedShadow:
             self._widen()
         if not self.initialized and self.last_write >= self.batch.bar_low:
             self.initialized = bool(self.tag.all())
+
+    def warp_barrier(self) -> None:
+        """Called before a warp barrier: what follows may be ordered after the logged reads, what came is not."""
+        if self.log and self.last_write > self.log[0][0]:
+            self._check_log()
 
     def forget_ended(self) -> None:
         """Drop logged reads whose interval has ended in all the blocks that read."""
@@ -284,10 +298,8 @@ class GlobalShadow:
         # who read: 0 one thread, 1 several of a block, 2 several blocks; and the reader before the last one
         self.spread = np.zeros(granules, np.uint8) if races and reads else None
         self.earlier = np.zeros(granules, np.int64) if races and reads else None
-        # from the first atomic operation on: the last plain writer, and the last atomic one of another block than
-        # the last writer's, which would otherwise hide them
-        self.plain: Any = None
-        self.foreign: Any = None
+        self.plain: Any = None  # the last plain writer, from the first atomic operation on
+        self.foreign: Any = None  # an access of another agent than the last writer, which would hide it
 
     def _cells(self, lanes: LaneSet, view: View, address: Any) -> list[Cells]:
         """Granules touched by each lane: one entry for each granule of an element."""
@@ -401,14 +413,16 @@ class GlobalShadow:
             self._check_writers(lanes, view, address, cells.get(self.tag), serial, value)
             self._check_readers(lanes, view, address, cells, serial)
             if self.foreign is not None:
-                self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
+                self._check_writers(lanes, view, address, cells.get(self.foreign), serial, value)
                 cells.put(self.foreign, 0)
+            if self.plain is not None:
                 cells.put(self.plain, mine)
             cells.put(self.tag, mine)
             if self.races and not cells.distinct:
                 kept = cells.get(self.tag)
                 lost = kept != mine
                 if lost.any():
+                    self._hide(lanes, cells, kept, [np.where(lost, mine, 0)])
                     conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
                     conflict.write_write_at_once(
                         lost.reshape(-1), (kept & AGENT).reshape(-1), cells.index.reshape(-1), value
@@ -422,7 +436,7 @@ class GlobalShadow:
             self._check_initialized(lanes, view, address, cells, tag, site)
             if self.races:
                 if self.plain is None:
-                    self.plain, self.foreign = self.tag.copy(), np.zeros_like(self.tag)
+                    self.plain = self.tag.copy()
                 self._check_writers(lanes, view, address, cells.get(self.plain), serial)
                 self._check_readers(lanes, view, address, cells, serial)
                 self._note_atomic(lanes, cells, (serial << SHIFT) | (lanes.lane + 1))
@@ -431,14 +445,33 @@ class GlobalShadow:
         lanes.batch.log_atomic(serial, view, lanes, address)
 
     def _note_atomic(self, lanes: LaneSet, cells: Cells, mine: Any) -> None:
-        """Remember an atomic writer, and one of another block that it displaces."""
-        columns, first = lanes.batch.columns, lanes.batch.first_serial << SHIFT
+        """Remember an atomic writer, and those whose tags give way to it."""
         before = cells.get(self.tag)
-        elsewhere = (before != 0) & ~((before >= first) & (((before & AGENT) - 1) % columns == lanes.b))
-        if elsewhere.any():
-            self.foreign[cells.index[elsewhere]] = before[elsewhere]
+        if cells.distinct:
+            before = before.copy()  # a window shows what is put there next
         cells.put(self.tag, mine)
-        if not cells.distinct and columns > 1:
-            displaced = ((cells.get(self.tag) & AGENT) - 1) % columns != lanes.b
-            if displaced.any():
-                self.foreign[cells.index[displaced]] = mine[displaced]
+        kept = mine if cells.distinct else cells.get(self.tag)
+        self._hide(lanes, cells, kept, [before, mine])
+
+    def _hide(self, lanes: LaneSet, cells: Cells, kept: Any, hidden: list[Any]) -> None:
+        """Keep, per cell, one access of another agent than the tag's; rather one of another block, then the latest."""
+        columns, first = lanes.batch.columns, lanes.batch.first_serial << SHIFT
+        kept_block = ((kept & AGENT) - 1) % columns
+
+        def ranked(tags: Any) -> Any:
+            recent = tags >= first
+            same_block = recent & (((tags & AGENT) - 1) % columns == kept_block)
+            same_agent = recent & ((tags & AGENT) == (kept & AGENT))
+            rank = np.where((tags == 0) | same_agent, 0, np.where(same_block, 1, 2))
+            return np.where(rank > 0, (rank << RANK) | tags, 0)
+
+        known = [] if self.foreign is None else [cells.get(self.foreign)]
+        best = np.maximum.reduce([ranked(tags) for tags in (*hidden, *known)])
+        if not best.any():
+            return
+        if self.foreign is None:
+            self.foreign = np.zeros_like(self.tag)
+        cells.put(self.foreign, 0)
+        index, best = cells.index.reshape(-1), best.reshape(-1)
+        np.maximum.at(self.foreign, index, best)
+        self.foreign[index] &= (1 << RANK) - 1

@@ -272,6 +272,9 @@ class Batch:
     def warp_barrier(self, lanes: LaneSet, site: int, mask: Any) -> None:
         """``syncwarp``: orders the accesses of the threads of a warp."""
         warp.check_mask(self, lanes, mask, site)
+        for memory in self.memories:
+            if memory.shadow is not None:
+                memory.shadow.warp_barrier()
         self.warp_barriers.append((self.run.operation(site), lanes))
 
     def met_in_warp_barrier(self, threads: tuple[int, int], column: int, first: int, last: int) -> bool:

@@ -65,7 +65,7 @@ class GlobalMemory:
         lanes.batch.dirty = True
         if self.shadow is not None:
             self.shadow.write(lanes, view, address, value, site)
-        if isinstance(value, np.ndarray) and (type(address) is int or address.size < value.size):
+        if isinstance(value, np.ndarray) and not _covers(address, value):
             address, value = spread(lanes, address, value)
         view.data[address] = value
 
@@ -77,6 +77,11 @@ class GlobalMemory:
         if self.shadow is not None:
             self.shadow.atomic(lanes, view, address, site)
         return lanes.batch.apply_atomic(lanes, view.data, address, op, args, view.dtype, used)
+
+
+def _covers(address: Any, value: Any) -> bool:
+    """True if a lane value broadcasts to the shape of an address."""
+    return isinstance(address, np.ndarray) and all(v in (1, a) for v, a in zip(value.shape, address.shape, strict=True))
 
 
 def spread(lanes: LaneSet, address: Any, value: Any) -> tuple[Any, Any]:
@@ -147,7 +152,7 @@ class SharedMemory:
                 data[address.reshape(-1)] = value
             return
         address = self._flat_address(lanes, address)
-        if isinstance(value, np.ndarray) and address.size < value.size:
+        if isinstance(value, np.ndarray) and not _covers(address, value):
             address, value = spread(lanes, address, value)
         data.reshape(-1)[address] = value
 
