@@ -44,20 +44,34 @@ def test_add_returns_the_old_values(dtype):
     assert counter[0] == 5 + 2 * THREADS * BLOCKS
 
 
+def maximum(x, out, old):
+    i = cuda.grid(1)
+    old[i] = cuda.atomic.max(out, i % 4, x[i])
+
+
+def minimum(x, out, old):
+    i = cuda.grid(1)
+    old[i] = cuda.atomic.min(out, i % 4, x[i])
+
+
+def maximum_without_nan(x, out, old):
+    i = cuda.grid(1)
+    old[i] = cuda.atomic.nanmax(out, i % 4, x[i])
+
+
+def minimum_without_nan(x, out, old):
+    i = cuda.grid(1)
+    old[i] = cuda.atomic.nanmin(out, i % 4, x[i])
+
+
 @pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("name", ["max", "min", "nanmax", "nanmin"])
-def test_extremes(dtype, name):
-    operation = getattr(cuda.atomic, name)
-
-    def maximum(x, out, old):
-        i = cuda.grid(1)
-        old[i] = operation(out, i % 4, x[i])
-
+@pytest.mark.parametrize("kernel", [maximum, minimum, maximum_without_nan, minimum_without_nan])
+def test_extremes(dtype, kernel):
     x = numbers(dtype, seed=3)
     start = np.array([0, 100, 10, 20], dtype)
     out, old = start.copy(), np.zeros_like(x)
-    launch_clean(maximum, BLOCKS, THREADS, x, out, old)
-    reduce = np.maximum if name.endswith("max") else np.minimum
+    launch_clean(kernel, BLOCKS, THREADS, x, out, old)
+    reduce = np.maximum if kernel in (maximum, maximum_without_nan) else np.minimum
     for cell in range(4):
         mine = x[cell::4]
         assert out[cell] == reduce.reduce(np.append(mine, start[cell]))
@@ -80,21 +94,20 @@ def test_nanmax_and_nanmin_ignore_nan(dtype):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("name", ["and_", "or_", "xor"])
-def test_bitwise(dtype, name):
-    reduce = {"and_": np.bitwise_and, "or_": np.bitwise_or, "xor": np.bitwise_xor}[name]
-    operation = getattr(cuda.atomic, name)
-
-    def fold(x, out):
+def test_bitwise(dtype):
+    def fold(x, ands, ors, xors):
         i = cuda.grid(1)
-        operation(out, i % 3, x[i])
+        cuda.atomic.and_(ands, i % 3, x[i])
+        cuda.atomic.or_(ors, i % 3, x[i])
+        cuda.atomic.xor(xors, i % 3, x[i])
 
     x = np.random.default_rng(5).integers(0, 2**31, 90).astype(dtype)
     start = np.array([0x7FF0FFFF, 0x00000F00, 0x12345678], dtype)
-    out = start.copy()
-    launch_clean(fold, 3, 30, x, out)
-    for cell in range(3):
-        assert out[cell] == reduce.reduce(np.append(x[cell::3], start[cell]))
+    results = [start.copy() for _ in range(3)]
+    launch_clean(fold, 3, 30, x, *results)
+    for reduce, out in zip((np.bitwise_and, np.bitwise_or, np.bitwise_xor), results):
+        for cell in range(3):
+            assert out[cell] == reduce.reduce(np.append(x[cell::3], start[cell]))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
