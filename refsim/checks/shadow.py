@@ -171,14 +171,19 @@ class SharedShadow:
             if serial > self.last_write:
                 break
             cells = self._cells(lanes, address)
-            tag = self.tag.take(cells)
-            suspects = (tag >= (serial + 1) << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
-            bar = self.batch.bar
-            if type(bar) is not int:
-                suspects = suspects & (serial >= bar[lanes.b])
-            if suspects.any():
-                conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
-                conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=False)
+            for source in (self.tag, self.foreign):
+                if source is not None:
+                    self._check_later(lanes, view, address, source.take(cells), serial)
+
+    def _check_later(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int) -> None:
+        """Report cells, read at a time, that another thread wrote since without a barrier in between."""
+        suspects = (tag >= (serial + 1) << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
+        bar = self.batch.bar
+        if type(bar) is not int:
+            suspects = suspects & (serial >= bar[lanes.b])
+        if suspects.any():
+            conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
+            conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=False)
 
     def _spill(self) -> None:
         """Fold the read log into one reader tag an element; agent `AGENT` stands for several threads."""
