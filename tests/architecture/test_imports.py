@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = ("oracle", "refsim", "kernels_numba")
-MODULES = [path for package in OURS for path in sorted((ROOT / package).rglob("*.py"))]
+KERNEL_PACKAGES = {path.name for path in ROOT.glob("kernels_*")}
+PACKAGES = ("oracle", "refsim", *sorted(KERNEL_PACKAGES))
+MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 LOW = ("refsim/engine", "refsim/frontends", "refsim/checks")  # of oracle, these may only use the formats
 
 
@@ -38,16 +39,17 @@ def roots(path):
 def test_module_keeps_the_import_rules(path):
     name = module_name(path)
     if name.startswith("oracle/"):
-        assert not roots(path) & {"refsim", "kernels_numba"}
+        assert not roots(path) & {"refsim", *KERNEL_PACKAGES}
         outside = roots(path) - {"oracle", "numpy", "ml_dtypes", "__future__"} - set(sys.stdlib_module_names)
         assert not outside, f"the oracle needs NumPy and ml_dtypes only, not {outside}"
     if name.startswith("refsim/"):
-        assert "kernels_numba" not in roots(path)
+        assert not roots(path) & KERNEL_PACKAGES
     if name.startswith(LOW):
         of_oracle = {one for one in imported(path) if one.split(".")[0] == "oracle"}
         assert all(one == "oracle" or one.startswith("oracle.formats") for one in of_oracle), of_oracle
         assert not any(one.startswith(("refsim.conformance", "refsim.library", "refsim.cli")) for one in imported(path))
-    if name.startswith("kernels_numba/"):
+    if name.startswith("kernels_"):
+        assert not roots(path) & (KERNEL_PACKAGES - {name.split("/")[0]})
         inner = [one for one in imported(path) if one.startswith("refsim.") and not one.startswith("refsim.library")]
         allowed = ("refsim.conformance.backends",)  # the backend that this package offers
         assert all(one.startswith(allowed) for one in inner), inner
