@@ -260,10 +260,11 @@ class BlockVote(Expr):
 
 @dataclass
 class Assign:
-    """Bind a local variable."""
+    """Bind a local variable. With a place, an int32 overflow of a value that later indexes memory is reported."""
 
     name: str
     value: Expr
+    place: Place | None = None
 
 
 @dataclass

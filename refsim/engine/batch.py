@@ -11,6 +11,7 @@ import numpy as np
 from refsim.checks.shadow import SharedShadow
 from refsim.dialect import ITEM_BYTES, Allocation
 from refsim.engine import atomics, warp
+from refsim.engine.intrinsics import wrap
 from refsim.engine.joins import Exit, merge
 from refsim.engine.lane_types import poison
 from refsim.engine.lanes import Irregular, LaneSet
@@ -378,6 +379,22 @@ class Batch:
                 f"which has {memory.bytes} bytes"
             )
         self.run.report("out_of_bounds", "error", message, me, None, None, pair=(site, site))
+
+    def index32(self, lanes: LaneSet, site: int, value: Any) -> Any:
+        """An int32 that indexes memory, from its exact value: wrapped as the device does, with a finding."""
+        wrapped = wrap(value, "int32")
+        if wrapped is value or np.array_equal(wrapped, value):
+            return wrapped
+        if self.run.unreported("out_of_bounds", site, site):
+            lane = self._offender(lanes, np.asarray(wrapped) != value)
+            block, thread = self._spot(lanes, lane)
+            me = self.run.access(site, (self._of_lane(lanes, value, lane),), block, thread)
+            message = (
+                f"the 32-bit index {me.index[0] if me.index else 0} overflows and becomes "
+                f"{self._of_lane(lanes, wrapped, lane)}; compute it in 64 bits"
+            )
+            self.run.report("out_of_bounds", "error", message, me, None, None, pair=(site, site))
+        return wrapped
 
     def report_misaligned(self, lanes: LaneSet, memory: Any, offset: Any, wrong: Any, size: int, site: int) -> None:
         """A pointer is not a multiple of the size of the access."""

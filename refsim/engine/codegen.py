@@ -23,6 +23,7 @@ from refsim.dialect import (
     Atomic,
     AtomicAt,
     Barrier,
+    Binary,
     Block,
     BlockVote,
     Break,
@@ -75,7 +76,7 @@ class CodeGenerator(LaneExpressions):
         parameters = ", ".join(self.name(name) for name, kind in program.parameters if kind is not None)
         for name in sorted(self._indices_used()):
             self.emit(f"{self.name(name)} = B.index_values({name!r})")
-        uses = Uses(program)
+        uses = self.uses = Uses(program)
         for allocation in program.allocations:
             held = self.constant(allocation)
             word = uses.words.get(allocation.name, ITEM_BYTES[allocation.dtype])
@@ -167,7 +168,12 @@ class CodeGenerator(LaneExpressions):
         getattr(self, "_" + type(statement).__name__.lower())(statement)
 
     def _assign(self, s: Assign) -> None:
-        self.emit(f"{self.name(s.name)} = {self.expression(s.value)}")
+        value = s.value
+        indexes = s.place is not None and value.type == "int32" and s.name in self.uses.indices
+        if indexes and isinstance(value, Binary) and value.op in ("+", "-", "*"):
+            self.emit(f"{self.name(s.name)} = {self.index_value(value, s.place)}")
+        else:
+            self.emit(f"{self.name(s.name)} = {self.expression(value)}")
 
     def _store(self, s: Store) -> None:
         array = self.expression(s.array)

@@ -94,37 +94,37 @@ BINARY_NAMES = {
 }  # fmt: skip
 
 
+MAGNITUDE_BITS = {"int8": 7, "uint8": 8, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "bool": 1}
+
+
 def bit_width(e: Expr) -> int:
-    """An upper bound of the bits that an integer expression's magnitude takes; 63 where unknown."""
+    """A number of bits b such that an integer expression's magnitude is at most 2**b; 63 where unknown."""
+    return min(_unwrapped_bits(e), MAGNITUDE_BITS.get(str(e.type), 63))
+
+
+def _unwrapped_bits(e: Expr) -> int:
     if isinstance(e, Const):
         return int(e.value).bit_length()
     if isinstance(e, Var):
-        if e.name.startswith(("threadIdx.", "blockDim.")) or e.name == "laneid":
-            return 11
-        return (
-            31
-            if e.type in ("int32", "uint32") or e.name.startswith(("blockIdx.", "gridDim."))
-            else 16
-            if e.type in ("int16", "uint16")
-            else 63
-        )
+        return 11 if e.name.startswith(("threadIdx.", "blockDim.")) or e.name == "laneid" else 63
     if isinstance(e, Convert):
-        return min(bit_width(e.value), 63) if e.value.type in INTEGERS else 63
-    if isinstance(e, Load):
-        return {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32}.get(str(e.type), 63)
+        return bit_width(e.value) if e.value.type in MAGNITUDE_BITS or e.value.type == "int64" else 63
     if isinstance(e, Dim):
         return 40
     if isinstance(e, Binary):
         left, right = bit_width(e.left), bit_width(e.right)
-        if e.op in ("+", "-"):
-            return max(left, right) + 1
-        if e.op == "*":
-            return left + right
-        if e.op in ("//", ">>"):
+        if e.op in ("+", "-", "*"):
+            return combined_bits(e.op, left, right)
+        if e.op in ("//", ">>", "div"):
             return left
-        if e.op in ("%", "&"):
+        if e.op in ("%", "&", "rem"):
             return max(left, right) if e.op == "&" else right
     return 63
+
+
+def combined_bits(op: str, left: int, right: int) -> int:
+    """Bits of a sum, difference or product from those of its operands."""
+    return left + right if op == "*" else max(left, right) + 1
 
 
 def _multiples(offset: Expr, size: int) -> list[tuple[Expr | None, int]] | None:
@@ -160,6 +160,7 @@ class LaneExpressions:
         self.sites: list[Site] = []
         self.exits: dict[str, str] = {}
         self.place: Place | None = None
+        self.in_index = False
         self.names: dict[str, str] = {}
         self.taken: set[str] = set()
         self.constants: dict[Any, str] = {}
@@ -235,6 +236,8 @@ class LaneExpressions:
 
     def _e_convert(self, e: Convert) -> str:
         source, target = str(e.value.type), str(e.type)
+        if self.in_index and source == "int32" and isinstance(e.value, Binary) and e.value.op in ("+", "-", "*"):
+            return self.index_value(e.value, self.place)
         inner = self.expression(e.value)
         if source == target or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
             return inner
@@ -264,17 +267,38 @@ class LaneExpressions:
         self.namespace[name] = intrinsics.wrapper(kind)
         return f"{name}({source})"
 
-    def _e_binary(self, e: Binary) -> str:
-        left, right = self.expression(e.left), self.expression(e.right)
+    def exact(self, e: Expr) -> tuple[str, int]:
+        """An integer sum or product before it is wrapped, so that a whole tree is wrapped once; and its bits."""
         kind = str(e.type)
+        if not (isinstance(e, Binary) and e.op in ("+", "-", "*") and kind in INTEGERS):
+            return self.expression(e), bit_width(e)
+        (left, left_bits), (right, right_bits) = self.exact(e.left), self.exact(e.right)
+        limit = MAGNITUDE_BITS.get(kind, 63)
+        if combined_bits(e.op, left_bits, right_bits) > 62:
+            left, left_bits = self._wrapped(left, kind, left_bits), min(left_bits, limit)
+            right, right_bits = self._wrapped(right, kind, right_bits), min(right_bits, limit)
+        return f"({left} {e.op} {right})", combined_bits(e.op, left_bits, right_bits)
+
+    def index_value(self, e: Expr, place: Place | None) -> str:
+        """An int32 sum or product that indexes memory; its overflow is reported."""
+        source, bits = self.exact(e)
+        if bits < WRAP_FREE["int32"] or place is None:
+            return self._wrapped(source, "int32", bits)
+        site = self.site(place, "32-bit index", "index")
+        return f"B.index32(S, {site}, {source})"
+
+    def _e_binary(self, e: Binary) -> str:
+        kind = str(e.type)
+        if e.op in ("+", "-", "*") and kind in INTEGERS:
+            source, bits = self.exact(e)
+            return self._wrapped(source, kind, bits)
+        left, right = self.expression(e.left), self.expression(e.right)
         if e.op in ("and", "or"):
             return f"({left} {'&' if e.op == 'and' else '|'} {right})"
         if kind in FLOATS and e.op in ("+", "-", "*", "/"):
             return f"({left} {e.op} {right})"
         if kind == "bool" or e.op in ("&", "|", "^"):
             return f"({left} {e.op} {right})"
-        if e.op in ("+", "-", "*"):
-            return self._wrapped(f"{left} {e.op} {right}", kind, bit_width(e))
         if (
             e.op in ("//", "%")
             and kind in INTEGERS
@@ -343,8 +367,15 @@ class LaneExpressions:
         self.emit(f"{result} = {array}.atomic(S, {site}, {e.op!r}, {used}, ({args}), {index})")
         return result
 
+    def offset(self, e: Expr) -> str:
+        """Source of an offset, in which an int32 overflow is reported."""
+        outer, self.in_index = self.in_index, True
+        source = self.expression(e)
+        self.in_index = outer
+        return source
+
     def _e_pointeradd(self, e: PointerAdd) -> str:
-        return f"{self.expression(e.pointer)}.add({self.expression(e.offset)})"
+        return f"{self.expression(e.pointer)}.add({self.offset(e.offset)})"
 
     def _e_pointerdifference(self, e: PointerDifference) -> str:
         return f"pointer_difference({self.expression(e.left)}, {self.expression(e.right)})"
@@ -357,6 +388,7 @@ class LaneExpressions:
 
     def _e_loadat(self, e: LoadAt) -> str:
         site = self.site(e.place, "read of", "read", e.pointer)
+        self.place = e.place
         element = self.element(e.pointer, str(e.type))
         if element is None:
             call = f"load_at(S, {site}, {self.expression(e.pointer)}, {str(e.type)!r})"
@@ -377,7 +409,7 @@ class LaneExpressions:
                 if index is None:
                     indices.append(str(factor))
                 else:
-                    source = self.expression(index)
+                    source = self.offset(index)
                     indices.append(source if factor == 1 else f"{source} * {factor}")
             pointer = pointer.pointer
         return (self.expression(pointer), " + ".join(indices)) if indices else None

@@ -18,6 +18,7 @@ from refsim.dialect import (
     Program,
     Select,
     Slice,
+    Stmt,
     Store,
     StoreAt,
     Type,
@@ -31,7 +32,7 @@ class Uses:
     """Which arrays and pointers a program may read and write, and the smallest access to each, in bytes.
 
     Variables that hold a view or pointer count as all that were ever assigned to them. `atomic_results` says
-    that what an atomic operation returns is used.
+    that what an atomic operation returns is used; `indices` are the variables that go into pointer offsets.
     """
 
     def __init__(self, program: Program) -> None:
@@ -62,6 +63,7 @@ class Uses:
                     written |= touched
                     read |= touched
         self.written, self.read = frozenset(written), frozenset(read)
+        self.indices = _index_variables(statements)
 
     def _resolve(self, expression: Expr, access: Type | None = None) -> set[str]:
         seen: set[str] = set()
@@ -76,6 +78,22 @@ class Uses:
             for name in seen:
                 self.words[name] = min(size, self.words.get(name, size))
         return seen
+
+
+def _index_variables(statements: list[Stmt]) -> frozenset[str]:
+    """Variables whose value goes into the offset of a pointer, directly or through other variables."""
+    found: set[str] = set()
+    for s in statements:
+        for part in walk_expressions(s):
+            if isinstance(part, PointerAdd):
+                found |= {p.name for p in (part.offset, *walk_expressions(part.offset)) if isinstance(p, Var)}
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for s in statements:
+            if isinstance(s, Assign) and s.name in found:
+                found |= {part.name for part in walk_expressions(s) if isinstance(part, Var)}
+    return frozenset(found)
 
 
 def _roots(expression: Expr) -> set[str]:
