@@ -3,7 +3,7 @@
 import numpy as np
 from numba import cuda, float32
 
-from .races_shared import ramp
+from .inputs import ramp
 from .record import Launch, defect
 
 THREADS = 64

@@ -5,7 +5,7 @@ from numba import cuda, float32, int32
 
 import refsim
 
-from .races_shared import ramp
+from .inputs import ramp
 from .record import Launch, defect
 
 THREADS = 64

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import cuda, float32
 
-from .races_shared import ramp
+from .inputs import ramp
 from .record import Launch, defect
 
 THREADS = 64
