@@ -1,0 +1,49 @@
+"""What scripts ask a device: the numbers of its model, and of one product with that architecture."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from refsim.devices import Device
+
+# Multiprocessors (CUDA) or compute units (HIP) of one product, by the makers' data sheets: V100, T4, A100, A10, L4, H100,
+# B200, RTX PRO 6000; MI250X (one die), MI300X, MI355X, RX 7900 XTX. Scripts size their grids by this number.
+MULTIPROCESSORS = {
+    "sm_70": 80, "sm_75": 40, "sm_80": 108, "sm_86": 72, "sm_89": 58, "sm_90": 132, "sm_100": 148, "sm_120": 188,
+    "gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1100": 96, "warp16": 4,
+}  # fmt: skip
+DEVICE_MEMORY = 16 * 2**30
+CUDA_VERSION = 12080
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A device model as a host program sees it."""
+
+    model: Device
+
+    @property
+    def name(self) -> str:
+        """The product name that a script prints."""
+        return f"refsim {self.model.name}"
+
+    @property
+    def is_hip(self) -> bool:
+        """Whether the device is AMD's."""
+        return self.model.name.startswith("gfx")
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """Major and minor number; of a HIP device those of its architecture, as ROCm reports them."""
+        digits = re.sub(r"\D", "", self.model.name.removesuffix("a"))
+        if self.model.name.startswith("sm_"):
+            return int(digits[:-1]), int(digits[-1])
+        if self.is_hip:
+            return (int(digits[:-2]), int(digits[-2])) if len(digits) > 2 else (int(digits[0]), int(digits[1:]))
+        return 9, 0
+
+    @property
+    def multiprocessors(self) -> int:
+        """Number of multiprocessors or compute units."""
+        return MULTIPROCESSORS.get(self.model.name, 1)
