@@ -101,9 +101,11 @@ def test_command_line_reference_is_complete():
             for option in parameter.opts:
                 if option.startswith("-"):
                     assert f"`{option}`" in sections[name], f"{name} {option}"
-            if name == "check" and isinstance(parameter.default, int | str) and not isinstance(parameter.default, bool):
-                (row,) = [line for line in page.splitlines() if line.startswith(f"| `{parameter.opts[0]}`")]
-                assert str(parameter.default) in row, row
+            default = parameter.default
+            if name != "replay" and isinstance(default, int | str) and not isinstance(default, bool):
+                rows = sections[name].splitlines()
+                (row,) = [line for line in rows if line.startswith(f"| `{parameter.opts[0]}`")]
+                assert str(default) in row, row
 
 
 def test_findings_reference_is_complete():
