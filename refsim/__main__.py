@@ -1,5 +1,5 @@
 """``python -m refsim``: the command line."""
 
-from refsim.cli import main
+from refsim.entry import main
 
-main(prog_name="refsim")
+main()

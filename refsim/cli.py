@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import json
-import os
-import sys
-import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,18 +21,36 @@ from refsim.conformance.backends import Backend, Capability, UsageError, load_ba
 from refsim.conformance.report import json_text, text
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.verdicts import Report
+from refsim.destinations import Destination, kept_clean
 from refsim.devices import device_named
+from refsim.hosts.command import run as run_command
 
 NOTHING_JUDGED = 3
+INTERRUPTED = 130
 # bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
 DEFAULT_DTYPES = ("float16", "float32", "float64")
 DEFAULT_CASES = 48
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Interruptible(click.Group):
+    """A group of commands that Ctrl-C ends as it ends other programs: with status 130, and no traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("\ninterrupted", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="refsim")
 def main() -> None:
     """Judge GPU kernels against NumPy definitions, on a machine without a GPU."""
+
+
+main.add_command(run_command, "run")
 
 
 def _backend_options(command: Any) -> Any:
@@ -97,13 +112,15 @@ def check(
     with _reported(debug):
         records = _operators(operators)
         chosen = _dtypes(dtypes)
-        judged = _backend(backend, records, device, output)
+        destination = Destination(output)
         names = [record.name for record in records]
-        with _progress(judged, names, chosen, count) as progress:
-            report = run_check(
-                judged, names, chosen, seed=seed, count=count, required=bool(operators), progress=progress
-            )
-        _finish(report, strict, form, output, debug)
+        with kept_clean():
+            judged = _backend(backend, records, device)
+            with _progress(judged, names, chosen, count) as progress:
+                report = run_check(
+                    judged, names, chosen, seed=seed, count=count, required=bool(operators), progress=progress
+                )
+        _finish(report, strict, form, destination, debug)
 
 
 @main.command()
@@ -115,13 +132,15 @@ def replay(source: str, backend: str, device: str, strict: bool, form: str, outp
     with _reported(debug):
         cases = _cases(source)
         records = [find_operator(name) for name in dict.fromkeys(case.operator for case in cases)]
-        judged = _backend(backend, records, device, output)
+        destination = Destination(output)
         grouped: dict[tuple[str, str], list[Case]] = {}
         for case in cases:
             grouped.setdefault((case.operator, case.dtype), []).append(case)
         dtypes = list(dict.fromkeys(case.dtype for case in cases))
-        report = run_check(judged, [record.name for record in records], dtypes, cases=grouped)
-        _finish(report, strict, form, output, debug)
+        with kept_clean():
+            judged = _backend(backend, records, device)
+            report = run_check(judged, [record.name for record in records], dtypes, cases=grouped)
+        _finish(report, strict, form, destination, debug)
 
 
 @main.command()
@@ -130,10 +149,10 @@ def ops(name: str | None) -> None:
     """List the operators, or print the definition of one."""
     with _reported(debug=False):
         if name:
-            click.echo(_definition(find_operator(name)))
-            return
-        for record in _operators(()):
-            click.echo(f"{record.name:12} {record.family:10} {record.summary}")
+            lines = [_definition(find_operator(name))]
+        else:
+            lines = [f"{record.name:12} {record.family:10} {record.summary}" for record in _operators(())]
+        Destination(None).write("\n".join(lines) + "\n")
 
 
 def _operators(names: Sequence[str]) -> list[Operator]:
@@ -153,22 +172,14 @@ def _dtypes(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names or DEFAULT_DTYPES))
 
 
-def _backend(spec: str, records: Sequence[Operator], device: str, output: Path | None) -> Backend:
-    """The backend, with everything else that can be wrong with the request checked before anything runs."""
+def _backend(spec: str, records: Sequence[Operator], device: str) -> Backend:
+    """The backend, on a device that exists."""
     if not device.startswith("sim:"):
         raise UsageError(f"device {device!r} is not a simulated one; give sim:NAME, for example sim:sm_90")
     try:
         device_named(device)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if output is not None:
-        folder = output.parent
-        if output.is_dir():
-            raise UsageError(f"{output} is a folder; name a file for the report")
-        if not folder.is_dir():
-            raise UsageError(f"no such folder: {folder}; the report cannot be written to {output}")
-        if not os.access(folder, os.W_OK):
-            raise UsageError(f"no permission to write in {folder}; the report cannot be written to {output}")
     return load_backend(spec, records, device)
 
 
@@ -219,30 +230,11 @@ def _progress(backend: Backend, operators: Sequence[str], dtypes: Sequence[str],
         yield advance
 
 
-def _finish(report: Report, strict: bool, form: str, output: Path | None, debug: bool) -> None:
+def _finish(report: Report, strict: bool, form: str, destination: Destination, debug: bool) -> None:
     """Write the report and leave with its exit status."""
-    on_terminal = output is None and form == "text" and sys.stdout.isatty()
-    content = json_text(report) if form == "json" else text(report, debug=debug, terminal=on_terminal)
-    if output is None:
-        click.echo(content, nl=False)
-    else:
-        _write_atomically(output, content)
+    content = json_text(report) if form == "json" else text(report, debug=debug, terminal=destination.is_terminal)
+    destination.write(content)
     raise click.exceptions.Exit(report.exit_code(strict))
-
-
-def _write_atomically(path: Path, content: str) -> None:
-    """The whole report appears at once, or none of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        raise UsageError(f"the report cannot be written to {path}: {error.strerror}") from error
 
 
 @contextlib.contextmanager

@@ -104,7 +104,8 @@ class Judge:
             text = f"{name}: shape {array.shape} in place of {self.value.shape}"
             return Judgement(Verdict.FAIL, np.inf, "shape", text)
         if array.dtype != number_format.dtype:
-            text = f"{name}: dtype {array.dtype.name} in place of {number_format.name}"
+            order = " in the other byte order" if array.dtype.name == number_format.name else ""
+            text = f"{name}: dtype {array.dtype.name}{order} in place of {number_format.name}"
             return Judgement(Verdict.FAIL, np.inf, "dtype", text)
         return None
 

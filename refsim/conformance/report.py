@@ -66,7 +66,10 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
             "–" if result.worst_margin is None else f"{result.worst_margin:.3g}",
             f"[{style}]{result.verdict.value}[/{style}]",
         )
-    console.print(f"backend {escape(report.backend)} on {escape(report.device)}, seed {report.seed}")
+    title = f"backend {escape(report.backend)} on {escape(report.device)}, seed {report.seed}"
+    console.print(title, soft_wrap=True)
+    # A narrow terminal wraps the lines; cut-off names and verdicts would say nothing.
+    console.width = max(console.width, table.__rich_measure__(console, console.options.update(width=10_000)).maximum)
     console.print(table)
     for result in report.results:
         if result.verdict is not Verdict.PASS:

@@ -19,6 +19,7 @@ from refsim.conformance.backends.backend import Backend, Capability, Refused, Ru
 from refsim.conformance.judge import Judge, Judgement
 from refsim.conformance.power import Refusals, accepted_cheats, refusals
 from refsim.conformance.verdicts import Failure, Report, Result, Verdict
+from refsim.errors import brief
 
 # Every how many cases a run is repeated, to see that it gives the same bits again.
 REPEAT_EVERY = 5
@@ -163,7 +164,9 @@ def run_case(backend: Backend, row: Capability, item: Prepared, repeat: bool) ->
         again = _run(backend, row, item.case.inputs(), item.params) if repeat and not changed else None
     except Refused as refusal:
         return Outcome(Verdict.UNSUPPORTED, note=str(refusal))
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever it raises, SystemExit too, is its own fault
         return _raised(item.case, error)
     problem = _conduct(item, result, again, changed)
     if problem:
@@ -195,11 +198,16 @@ def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed
         differing = [
             judge.expected.name
             for judge, first, second in zip(item.judges, result.outputs, again.outputs, strict=False)
-            if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.tobytes() != second.tobytes()
+            if _holds_numbers(first) and _holds_numbers(second) and first.tobytes() != second.tobytes()
         ]
         if differing:
             return _fails(item, "nondeterministic", f"{differing[0]}: a second run on the same inputs gave other bits")
     return None
+
+
+def _holds_numbers(output: Any) -> bool:
+    """Whether an output is an array with bits to compare: those of objects are addresses."""
+    return isinstance(output, np.ndarray) and not output.dtype.hasobject
 
 
 def _judged(item: Prepared, result: RunResult) -> Outcome:
@@ -228,9 +236,8 @@ def _fails(item: Prepared, reason: str, message: str, detail: str = "") -> Outco
 
 
 def _raised(case: Case, error: BaseException) -> Outcome:
-    text = " ".join(str(error).split())
     trace = "".join(traceback.format_exception(error))
-    message = f"raised {type(error).__name__}: {text}"
+    message = f"raised {brief(error)}"
     return Outcome(Verdict.ERROR, failure=Failure(case, Verdict.ERROR, "exception", message, detail=trace))
 
 

@@ -1,8 +1,12 @@
 """The command line: what it prints, what it writes, and how it leaves, on good input and on bad."""
 
 import json
+import os
+import signal
+import stat
 import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -290,3 +294,98 @@ def test_read_only_arrays_and_scalars_are_answers_too(mine):
     )
     result = run("check", "sum", "--backend", f"{mine}:f", "--dtype", "float32")
     assert result.exit_code == 0, result.output
+
+
+def enter(*arguments, **options):
+    """The command as the installed script enters it."""
+    words = [sys.executable, "-c", "import sys; from refsim.entry import main; sys.exit(main())", *map(str, arguments)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.parametrize("moment", [0.2, 0.4, 0.8, 1.5])
+def test_ctrl_c_at_any_moment(tmp_path, moment):
+    process = enter("check", "-o", tmp_path / "report.json", "--format", "json")
+    time.sleep(moment)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert err.strip() in ("", "interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_changes_nothing(mine):
+    process = enter("check", "rmsnorm", "--backend", f"{mine}:nans", "--cases", "2", "--dtype", "float32")
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(60)) == ("", 1)
+    process.stderr.close()
+
+
+def test_what_the_judged_print_stays_out_of_the_report(tmp_path):
+    path = tmp_path / "loud.py"
+    path.write_text(
+        "import os, subprocess\nprint('at import')\n"
+        "def loud(x, weight):\n    print('by Python'); os.write(1, b'by descriptor')\n"
+        "    subprocess.run(['echo', 'by subprocess'])\n    return x\n"
+    )
+    process = enter("check", "rmsnorm", "--backend", f"{path}:loud", "--cases", "1", "--format", "json")
+    out, err = process.communicate(timeout=60)
+    assert json.loads(out)["results"][0]["verdict"] == "FAIL"
+    for words in ("at import", "by Python", "by descriptor", "by subprocess"):
+        assert words in err
+
+
+def test_the_report_is_written_where_the_command_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "moving.py"
+    path.write_text("import os\ndef moving(x, weight):\n    os.chdir('/')\n    return x\n")
+    result = run("check", "rmsnorm", "--backend", f"{path}:moving", "--cases", "1", "-o", "report.txt")
+    assert result.exit_code == 1
+    assert "FAIL" in (tmp_path / "report.txt").read_text()
+
+
+def test_a_report_to_a_pipe_or_through_a_link(mine, tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "behind")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for target in (pipe, link):
+        assert check(mine, "right", "--dtype", "float32", "-o", target).exit_code == 0
+    assert b"PASS" in os.read(reader, 10_000)
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert link.is_symlink()
+    assert "PASS" in link.read_text()
+    assert "PASS" in check(mine, "right", "--dtype", "float32", "-o", "-").output
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_full_disk_is_said(mine):
+    result = check(mine, "right", "--dtype", "float32", "-o", "/dev/full")
+    assert result.exit_code == 2
+    assert "cannot be written to /dev/full: No space left on device" in result.output
+
+
+def test_errors_of_any_kind_are_the_judged_function_s_own(tmp_path):
+    path = tmp_path / "odd.py"
+    path.write_text(
+        "class Odd(BaseException): pass\n"
+        "class Mute(Exception):\n    def __str__(self): raise ValueError\n"
+        "def odd(x, weight): raise Odd('so')\n"
+        "def mute(x, weight): raise Mute\n"
+    )
+    for name, words in (("odd", "raised Odd: so"), ("mute", "raised Mute: (its text cannot be had)")):
+        result = run("check", "rmsnorm", "--backend", f"{path}:{name}", "--cases", "2", "--dtype", "float32")
+        assert result.exit_code == 1, result.output
+        assert words in result.output
+
+
+def test_a_dtype_is_named_by_what_is_wrong_with_it(tmp_path):
+    path = tmp_path / "dtypes.py"
+    path.write_text(
+        "def objects(x, weight): return x.astype(object)\n"
+        "def swapped(x, weight): return x.astype(x.dtype.newbyteorder())\n"
+    )
+    for name, words in (("objects", "dtype object in"), ("swapped", "dtype float32 in the other byte order in")):
+        result = run("check", "rmsnorm", "--backend", f"{path}:{name}", "--cases", "1", "--dtype", "float32")
+        assert f"dtype: out: {words} place of float32" in result.output

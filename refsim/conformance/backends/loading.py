@@ -17,6 +17,7 @@ from oracle.operator import Operator
 from refsim.conformance.backends.backend import Backend, UsageError
 from refsim.conformance.backends.functions import FunctionBackend, launched, takes_launcher
 from refsim.conformance.backends.kernels import KernelBackend
+from refsim.errors import brief
 from refsim.library import Kernel
 
 GROUP = "refsim.backends"
@@ -47,6 +48,8 @@ def load_backend(spec: str, operators: Sequence[Operator], device: str) -> Backe
         found = _load_entry(installed[spec])
         return as_backend(found, spec, operators, device)
     module_name, colon, attribute = spec.rpartition(":")
+    if (module_name if colon else attribute).endswith(".py") and not (colon and attribute):
+        raise UsageError(f"backend {spec!r} names a file only; name what to judge in it, too: {spec.rstrip(':')}:NAME")
     if not colon or not module_name or not attribute:
         near = difflib.get_close_matches(spec, installed, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"installed: {', '.join(sorted(installed)) or 'none'}"
@@ -91,18 +94,20 @@ def as_backend(found: Any, name: str, operators: Sequence[Operator], device: str
 def _load_entry(entry: EntryPoint) -> Any:
     try:
         return entry.load()
-    except UsageError:
+    except (UsageError, KeyboardInterrupt):
         raise
-    except Exception as error:
-        raise UsageError(f"backend {entry.name!r} ({entry.value}) cannot be loaded: {_brief(error)}") from error
+    except BaseException as error:  # SystemExit too
+        raise UsageError(f"backend {entry.name!r} ({entry.value}) cannot be loaded: {brief(error)}") from error
 
 
 def _module(name: str, spec: str) -> ModuleType:
     with _working_directory_on_path():
         try:
             return importlib.import_module(name)
-        except Exception as error:
-            raise UsageError(f"backend {spec!r}: module {name} cannot be imported: {_brief(error)}; {FORMS}") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too
+            raise UsageError(f"backend {spec!r}: module {name} cannot be imported: {brief(error)}; {FORMS}") from error
 
 
 def _module_from_file(path: Path) -> ModuleType:
@@ -116,9 +121,11 @@ def _module_from_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[spec.name]
-        raise UsageError(f"{path} cannot be imported: {_brief(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too
+        sys.modules.pop(spec.name, None)
+        raise UsageError(f"{path} cannot be imported: {brief(error)}") from error
     finally:
         sys.path.remove(str(path.resolve().parent))
     return module
@@ -133,10 +140,3 @@ def _working_directory_on_path() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(here)
-
-
-def _brief(error: BaseException) -> str:
-    """Type, text and line of an error, in one line."""
-    text = " ".join(str(error).split())
-    at = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-    return f"{type(error).__name__}: {text}{at}" if text else type(error).__name__

@@ -89,3 +89,11 @@ def test_traceback_only_for_debugging():
 
 def test_an_empty_report_says_so():
     assert "nothing ran" in text(Report("b", "d", 0))
+
+
+def test_a_narrow_terminal_cuts_nothing_off(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    shown = text(report_of(wrong), terminal=True)
+    for words in ("worst margin", "verdict", "float32", "FAIL"):
+        assert words in shown
+    assert "…" not in shown.splitlines()[2]

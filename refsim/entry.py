@@ -1,0 +1,27 @@
+"""Where the command ``refsim`` enters. Nothing is imported here before Ctrl-C is taken care of."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import NoReturn
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C during its imports, or while Python ends, leaves as quietly as at any other time."""
+    heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heeded:
+        signal.signal(signal.SIGINT, _leave)
+    from refsim.cli import main as command
+
+    try:
+        if heeded:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        command(prog_name="refsim")
+    finally:
+        if heeded:
+            signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(*_: object) -> NoReturn:
+    os._exit(130)
