@@ -71,6 +71,7 @@ def device_view(value: Any) -> Array | None:
 
 def interface_of(array: Array) -> dict[str, Any]:
     """``__cuda_array_interface__`` of device memory: version 3, with strides only where they are needed."""
+    allocated(array)
     return {
         "shape": array.shape,
         "typestr": array.dtype.str,
