@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from refsim.checks.findings import Access, Finding, Report
     from refsim.engine.buffers import empty
     from refsim.errors import FindingError, KernelTypeError, RefsimError, UnsupportedError
+    from refsim.raw import RawKernel, RawModule
     from refsim.simulator import launch, simulate
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "Finding",
     "FindingError",
     "KernelTypeError",
+    "RawKernel",
+    "RawModule",
     "RefsimError",
     "Report",
     "UnsupportedError",
@@ -32,6 +35,7 @@ _HOMES = {
     "refsim.checks.findings": ("Access", "Finding", "Report"),
     "refsim.engine.buffers": ("empty",),
     "refsim.errors": ("FindingError", "KernelTypeError", "RefsimError", "UnsupportedError"),
+    "refsim.raw": ("RawKernel", "RawModule"),
     "refsim.simulator": ("launch", "simulate"),
 }
 

@@ -23,6 +23,8 @@ _compiled: weakref.WeakKeyDictionary[types.FunctionType, dict[Any, list[tuple[Tr
 
 def compiled(kernel: Any, args: tuple[Any, ...], device: Device) -> LaneCode:
     """Lane code of a kernel for arguments like these, from the cache if its captured values are unchanged."""
+    if hasattr(kernel, "lane_code"):
+        return kernel.lane_code(args, device)  # type: ignore[no-any-return]
     function = python_function(kernel)
     if function is None:
         raise TypeError(f"{kernel!r} is not a kernel: expected a numba.cuda.jit function or a plain function")
@@ -116,6 +118,8 @@ def launch(
     groups = check_groups(checks)
     blocks, threads = dimensions(grid, "grid"), dimensions(block, "block")
     code = compiled(kernel, args, model)
+    if hasattr(kernel, "program_arguments"):
+        args = kernel.program_arguments(args, model)
     report = execute(code, model, blocks, threads, args, groups, shared_bytes, note_negative_indices, lanes_per_batch)
     if raise_on_findings:
         report.raise_if_findings()

@@ -136,7 +136,11 @@ NULL = Pointer(NullMemory(), 0)
 
 
 def difference(left: Any, right: Any) -> Any:
-    """Bytes from the right pointer to the left one."""
+    """Bytes from the right pointer to the left one; from the null pointer it is the address."""
+    if isinstance(right, Pointer) and right.memory is NULL.memory:
+        if isinstance(left, MixedPointer):
+            return np.array([memory.address for memory in left.memories])[left.which] + left.offset
+        return left.memory.address + left.offset
     return left.offset - right.offset
 
 

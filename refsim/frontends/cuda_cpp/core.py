@@ -1,0 +1,234 @@
+"""State of a translation: statements written so far, variables, frames of inlined functions, places and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from refsim.devices import Device
+from refsim.dialect import (
+    Allocation,
+    Assign,
+    Const,
+    Expr,
+    NullPointer,
+    Place,
+    PointerType,
+    Stmt,
+    Type,
+    Var,
+    walk_expressions,
+)
+from refsim.errors import UnsupportedError
+from refsim.frontends.cuda_cpp.options import Options
+from refsim.frontends.cuda_cpp.source import INCLUDE
+from refsim.frontends.cuda_cpp.tree import Node, Tree
+from refsim.frontends.cuda_cpp.types import CType, Record, Types, UnknownTypeError
+from refsim.frontends.cuda_cpp.values import (
+    CONSTANT,
+    PURE,
+    AddressOf,
+    Aggregate,
+    InMemory,
+    InObject,
+    LValue,
+    Object,
+    Value,
+)
+
+OWN_FILES = str(INCLUDE)
+
+
+@dataclass
+class Frame:
+    """A function that is being translated: the kernel, or one inlined into it."""
+
+    node: Node
+    place: Place | None
+    result: CType
+    this: LValue | None = None
+    captures: dict[str, LValue] = field(default_factory=dict)
+    label: str = ""
+    returns: int = 0
+    tail: Value | LValue = None
+    target: LValue | None = None
+    jumps: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Core:
+    """The base of `refsim.frontends.cuda_cpp.translator.Translator`."""
+
+    def __init__(self, tree: Tree, device: Device, options: Options, in_memory: frozenset[str]) -> None:
+        self.tree = tree
+        self.device = device
+        self.options = options
+        self.kinds = Types(tree)
+        self.in_memory = in_memory
+        self.wanted: set[str] = set()
+        self.types: dict[str, Type] = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.constants: dict[str, Any] = {}
+        self.variables: dict[str, LValue] = {}
+        self.globals: dict[str, LValue] = {}
+        self.lambdas: dict[str, list[tuple[int, str]]] = {}
+        self.frames: list[Frame] = []
+        self.out: list[Stmt] = []
+        self.stable: set[str] = set()
+        self.names: dict[str, int] = {}
+        self.unused: Node | None = None
+
+    if TYPE_CHECKING:
+
+        def rvalue(self, node: Node) -> Value: ...
+        def lvalue(self, node: Node) -> LValue: ...
+        def condition(self, node: Node) -> Expr: ...
+        def statement(self, node: Node) -> None: ...
+        def call(self, node: Node) -> Value | LValue: ...
+        def global_variable(self, node: Node) -> LValue: ...
+        def declare(self, node: Node) -> None: ...
+        def construct(self, node: Node, target: LValue | None = None) -> Value: ...
+
+    # ------------------------------------------------------------------------------------ errors and places
+
+    def unsupported(self, what: str, node: Node | None) -> UnsupportedError:
+        """The error for something that is not translated."""
+        return UnsupportedError(what, self.place(node))
+
+    def place(self, node: Node | None) -> Place:
+        """File and line of a node; inside our own headers, those of the call that led there."""
+        found = self.tree.place(node)
+        if found is None or found.file.startswith(OWN_FILES):
+            for frame in reversed(self.frames):
+                if frame.place is not None and not frame.place.file.startswith(OWN_FILES):
+                    return frame.place
+        return found or Place("<unknown>", 0, "")
+
+    def type_of(self, node: Node) -> CType:
+        """The C++ type of a node."""
+        try:
+            return self.kinds.of(node)
+        except UnknownTypeError as error:
+            raise self.unsupported(f"{error} is not supported", node) from error
+
+    def read_type(self, text: str, node: Node) -> CType:
+        """The C++ type that a text stands for."""
+        try:
+            return self.kinds.read(text)
+        except UnknownTypeError as error:
+            raise self.unsupported(f"{error} is not supported", node) from error
+
+    def ask(self, question: Callable[..., Any], *args: Any, node: Node | None) -> Any:
+        """Ask about a type; its refusal becomes an error with file and line."""
+        try:
+            return question(*args)
+        except UnknownTypeError as error:
+            raise self.unsupported(f"{error} is not supported", node) from error
+
+    # ------------------------------------------------------------------------------------ names and values
+
+    def fresh(self, name: str) -> str:
+        """A new program variable, label or allocation; the part before ``@`` is what the source calls it."""
+        count = self.names.get(name, 0)
+        self.names[name] = count + 1
+        if name.endswith("@"):
+            return f"{name}{count}"
+        return f"{name}@{count}" if count else name
+
+    def variable(self, name: str, kind: Type) -> Var:
+        """A new program variable."""
+        unique = self.fresh(name)
+        self.types[unique] = kind
+        return Var(unique, type=kind)
+
+    def assign(self, variable: Expr, value: Expr) -> None:
+        """Assign a program variable."""
+        assert isinstance(variable, Var)
+        self.out.append(Assign(variable.name, value))
+
+    def temporary(self, value: Expr) -> Expr:
+        """The value in a variable of its own, unless it cannot change."""
+        if self.is_stable(value) and not isinstance(value, PURE):
+            return value
+        variable = self.variable("t@", value.type)
+        self.stable.add(variable.name)
+        self.assign(variable, value)
+        return variable
+
+    def is_stable(self, value: Expr) -> bool:
+        """True if the expression has the same value wherever it is evaluated."""
+        if isinstance(value, CONSTANT):
+            return True
+        if isinstance(value, Var):
+            return value.name in self.stable
+        if not isinstance(value, PURE):
+            return False
+        return all(
+            part.name in self.stable if isinstance(part, Var) else isinstance(part, (*PURE, *CONSTANT))
+            for part in walk_expressions(value)
+        )
+
+    def expression(self, value: Value | LValue, node: Node | None) -> Expr:
+        """A value that must be a number or a pointer."""
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, AddressOf):
+            self.demand_memory(value.place.object, node)
+            return NullPointer(type=PointerType(self.kinds.main_dtype(value.place.type)))
+        raise self.unsupported("a number or pointer is needed here", node)
+
+    def demand_memory(self, holder: Object, node: Node | None) -> None:
+        """Ask for a variable to live in memory; the translation is then done again."""
+        if not holder.key or holder.key in self.in_memory:
+            raise self.unsupported("the address of this object is not supported", node)
+        self.wanted.add(holder.key)
+
+    # ------------------------------------------------------------------------------------ order of evaluation
+
+    def aside(self, action: Callable[[], Any]) -> tuple[list[Stmt], Any]:
+        """Run an action with its statements collected apart."""
+        before, self.out = self.out, []
+        try:
+            result = action()
+            return self.out, result
+        finally:
+            self.out = before
+
+    def ordered(self, *actions: Callable[[], Any]) -> list[Any]:
+        """Run actions in order; what an earlier one gave is kept if a later one has effects."""
+        values: list[Any] = []
+        for action in actions:
+            mark = len(self.out)
+            value = action()
+            if len(self.out) > mark and values:
+                later = self.out[mark:]
+                del self.out[mark:]
+                values = [self.frozen(earlier) for earlier in values]
+                self.out.extend(later)
+            values.append(value)
+        return values
+
+    def frozen(self, value: Any) -> Any:
+        """A value or place whose parts no later statement changes."""
+        if isinstance(value, Expr):
+            return value if self.is_stable(value) else self.temporary(value)
+        if isinstance(value, InMemory):
+            return InMemory(self.frozen(value.pointer), value.offset, value.type)
+        if isinstance(value, Aggregate):
+            leaves = {offset: self.frozen(leaf) for offset, leaf in value.leaves.items()}
+            return Aggregate(value.type, leaves, value.references)
+        return value
+
+    def is_record(self, kind: CType) -> bool:
+        """True for classes, structs, unions and closures."""
+        return isinstance(kind, Record)
+
+    @staticmethod
+    def part(place: LValue, offset: int, kind: CType) -> LValue:
+        """A part of an object at a constant offset."""
+        if isinstance(place, InObject):
+            return InObject(place.object, place.offset + offset, kind)
+        return InMemory(place.pointer, place.offset + offset, kind)
+
+
+INT64_ZERO = Const(0, type="int64")

@@ -1,0 +1,369 @@
+"""Declarations: local and global variables, shared and constant memory, and initialisers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refsim.dialect import ITEM_BYTES, Assign, Binary, Compare, Const, Expr, Loop, NullPointer, StoreAt, Var
+from refsim.frontends.cuda_cpp import folding
+from refsim.frontends.cuda_cpp.calls import Calls
+from refsim.frontends.cuda_cpp.core import Frame
+from refsim.frontends.cuda_cpp.expressions import CONSTRUCTIONS, TRANSPARENT
+from refsim.frontends.cuda_cpp.tree import Node
+from refsim.frontends.cuda_cpp.types import Array, CType, Pointer, Record, Reference, Scalar, Void, constant_value
+from refsim.frontends.cuda_cpp.values import Aggregate, InMemory, InObject, LValue, Object, Text, Value
+
+IGNORED = frozenset(
+    {
+        "StaticAssertDecl", "UsingDecl", "UsingDirectiveDecl", "UsingShadowDecl", "EmptyDecl", "NamespaceAliasDecl",
+        "UsingEnumDecl", "FunctionDecl", "ClassTemplateDecl", "PragmaCommentDecl", "LifetimeExtendedTemporaryDecl",
+    }
+)  # fmt: skip
+TYPES = frozenset({"CXXRecordDecl", "TypedefDecl", "TypeAliasDecl", "EnumDecl"})
+INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+ATTRIBUTES = frozenset(
+    {
+        "CUDASharedAttr", "CUDAConstantAttr", "CUDADeviceAttr", "CUDAHostAttr", "AlignedAttr", "UnusedAttr", "UsedAttr",
+        "HIPManagedAttr",
+    }
+)  # fmt: skip
+UNROLLED = 64
+
+
+class Declarations(Calls):
+    """Declarations of a translation."""
+
+    def declare(self, node: Node) -> None:
+        """A declaration inside a function."""
+        if node.kind in IGNORED:
+            return
+        if node.kind in TYPES:
+            self.tree.add_type(node)
+            if node.kind in ("CXXRecordDecl", "EnumDecl"):
+                self.tree.add_function(node)
+                for inner in node.inner:
+                    if inner.kind in TYPES:
+                        self.tree.add_type(inner)
+            return
+        if node.kind != "VarDecl":
+            raise self.unsupported(f"declaration {node.kind} is not supported", node)
+        self.kinds_of_attributes(node)
+        if node.has("CUDASharedAttr"):
+            self.variables[node.id] = self.shared(node)
+            return
+        kind = self.type_of(node)
+        initial = initialiser(node)
+        if node.get("storageClass") in ("static", "extern") and not node.get("constexpr") and not _is_const(node):
+            raise self.unsupported(f"{node.get('storageClass')} variable {node.name!r} is not supported", node)
+        if isinstance(kind, Reference):
+            assert initial is not None
+            self.variables[node.id] = self.frozen(self.lvalue(initial))
+            return
+        self._check_destructor(kind, node)
+        if isinstance(kind, (Scalar, Pointer)) and initial is not None and initial.kind != "InitListExpr":
+            value = self.rvalue(initial)
+            self.variables[node.id] = self.bound(
+                self._no_text(value, node), kind, node.name, node.id, node, _is_const(node)
+            )
+            return
+        place = self.make(kind, node.name or "unnamed", node.id, node)
+        self.variables[node.id] = place
+        if initial is not None:
+            self.initialise(place, initial)
+
+    def _no_text(self, value: Value, node: Node) -> Value:
+        if isinstance(value, Text):
+            raise self.unsupported("a pointer to a string literal is not supported", node)
+        return value
+
+    def kinds_of_attributes(self, node: Node) -> None:
+        """Refuse attributes of a variable that are not known."""
+        for child in node.inner:
+            if child.kind.endswith("Attr") and child.kind not in ATTRIBUTES:
+                raise self.unsupported(f"attribute {child.kind.removesuffix('Attr')} is not supported", node)
+
+    def _check_destructor(self, kind: CType, node: Node) -> None:
+        """Destructors leave no node where they run: refuse those that do something."""
+        while isinstance(kind, Array):
+            kind = kind.element
+        if isinstance(kind, Record):
+            data = self.kinds.record(kind).get("definitionData") or {}
+            destructor = data.get("dtor") or {}
+            if destructor.get("nonTrivial") or (destructor.get("userDeclared") and not destructor.get("trivial")):
+                raise self.unsupported(f"{kind.name} has a destructor that does something", node)
+
+    # -------------------------------------------------------------------------------------------- globals
+
+    def shared(self, node: Node) -> LValue:
+        """A shared variable: one per name, whatever the number of times its function is inlined."""
+        key = node.get("mangledName") or node.id
+        if key not in self.globals:
+            kind = self.type_of(node)
+            if node.get("storageClass") == "extern":
+                element = kind.element if isinstance(kind, Array) else kind
+                place = self.allocate(Array(element, 0), node.name, "shared", node, dynamic=True)
+                self.globals[key] = InMemory(place.pointer, 0, kind)
+            else:
+                initial = initialiser(node)
+                if initial is not None and initial.kind not in CONSTRUCTIONS:
+                    raise self.unsupported(f"shared variable {node.name!r} with an initial value", node)
+                self.globals[key] = self.allocate(kind, node.name, "shared", node)
+        return self.globals[key]
+
+    def global_variable(self, node: Node) -> LValue:
+        """A variable declared outside of functions."""
+        if node.name in INDICES:
+            return self._index(node)
+        if node.name == "warpSize":
+            kind = Scalar("int", "int32")
+            return InObject(Object(kind, "", {0: Const(self.device.warp_size, type="int32")}), 0, kind)
+        if node.has("CUDASharedAttr"):
+            return self.shared(node)
+        key = node.get("mangledName") or node.id
+        if key not in self.globals:
+            self.kinds.scopes.append(node)
+            try:
+                self.globals[key] = self._constant_variable(node)
+            finally:
+                self.kinds.scopes.pop()
+        return self.globals[key]
+
+    def _index(self, node: Node) -> LValue:
+        if node.name not in self.globals:
+            kind = self.type_of(node)
+            leaves: dict[int, Expr] = {}
+            for number, axis in enumerate("xyz"):
+                name = f"{node.name}.{axis}"
+                self.stable.add(name)
+                leaves[4 * number] = Var(name, type="uint32")
+            self.globals[node.name] = InObject(Object(kind, "", leaves), 0, kind)
+        return self.globals[node.name]
+
+    def _constant_variable(self, node: Node) -> LValue:
+        """A constant of the program, or ``__constant__`` memory."""
+        kind = self.type_of(node)
+        initial = initialiser(node)
+        explicit = any(not child.get("implicit") for child in node.children("CUDAConstantAttr"))
+        if not explicit and not _is_const(node) and not node.get("constexpr"):
+            raise self.unsupported(f"variable {node.name!r} in device memory is not supported", node)
+        if isinstance(kind, Reference):
+            raise self.unsupported(f"reference {node.name!r} outside of a function", node)
+        values: dict[int, Expr] = {}
+        if initial is not None:
+            values = self._evaluate(kind, initial, node)
+        if isinstance(kind, Scalar) and not explicit and initial is not None:
+            return InObject(Object(kind, "", {0: values[0]}), 0, kind)
+        place = self.allocate(kind, node.name, "constant", node)
+        assert isinstance(place.pointer, Var)
+        self.constants[place.pointer.name] = self._image(kind, values, place.pointer.name, node)
+        return place
+
+    def _evaluate(self, kind: CType, initial: Node, node: Node) -> dict[int, Expr]:
+        """Values of the leaves of a constant, which must be known."""
+        frame = Frame(node, self.place(node), Void())
+        self.frames.append(frame)
+        try:
+            statements, values = self.aside(lambda: self._leaf_values(kind, 0, initial))
+        finally:
+            self.frames.pop()
+        if statements or any(not isinstance(value, Const) for value in values.values()):
+            raise self.unsupported(f"the value of {node.name!r} is not known at translation", node)
+        return dict(values)
+
+    def _leaf_values(self, kind: CType, offset: int, node: Node) -> dict[int, Expr]:
+        while node.kind in TRANSPARENT or node.kind == "ConstantExpr":
+            node = node.inner[-1]
+        result: dict[int, Expr] = {}
+        if node.kind == "InitListExpr" and isinstance(kind, (Array, Record)):
+            for part, at, operand in self._items(kind, node):
+                result.update(self._leaf_values(part, offset + at, operand))
+            return result
+        if node.kind == "StringLiteral" and isinstance(kind, Array):
+            for position, code in enumerate(_characters(node, kind)):
+                result[offset + position] = Const(code, type="int8")
+            return result
+        value = self.rvalue(node)
+        if isinstance(value, Aggregate):
+            return {offset + at: leaf for at, leaf in value.leaves.items()}
+        return {offset: self.expression(value, node)}
+
+    def _image(self, kind: CType, values: dict[int, Expr], name: str, node: Node) -> Any:
+        """The bytes of a constant as an array of its allocation's type."""
+        allocation = self.allocations[name]
+        image = np.zeros(self.kinds.bytes(kind), np.uint8)
+        for offset, value in values.items():
+            assert isinstance(value, Const)
+            data = np.array(value.value, _numpy_dtype(str(value.type)))
+            image[offset : offset + data.itemsize] = np.frombuffer(data.tobytes(), np.uint8)
+        return image.view(_numpy_dtype(allocation.dtype)).reshape(allocation.shape)
+
+    def _enumerator(self, node: Node, declared: dict[str, Any]) -> Value:
+        found = self.tree.declaration(declared["id"])
+        if found is None or found.parent is None:
+            raise self.unsupported(f"enumerator {declared.get('name')!r} is not known", node)
+        value = -1
+        for constant in found.parent.children("EnumConstantDecl"):
+            written = constant_value(constant)
+            value = value + 1 if written is None else written
+            if constant.id == found.id:
+                break
+        kind = self.type_of(node)
+        assert isinstance(kind, Scalar)
+        return self.constant(value, kind)
+
+    # --------------------------------------------------------------------------------------- initialisers
+
+    def initialise(self, target: LValue, node: Node) -> None:
+        """Give a new object the value of an initialiser."""
+        while node.kind in TRANSPARENT or node.kind in ("ConstantExpr", "CXXBindTemporaryExpr", "CXXDefaultInitExpr"):
+            if not node.inner:
+                break
+            node = node.inner[-1]
+        kind = target.type
+        if node.kind in ("InitListExpr", "CXXParenListInitExpr"):
+            self._initialise_list(target, node)
+        elif node.kind in CONSTRUCTIONS:
+            self.construct(node, target)
+        elif isinstance(kind, Array):
+            self._initialise_array(target, kind, node)
+        else:
+            self.store(target, self._no_text(self.rvalue(node), node), node)
+
+    def _initialise_list(self, target: LValue, node: Node) -> None:
+        kind = target.type
+        if not isinstance(kind, (Array, Record)):
+            value = self.rvalue(node.inner[0]) if node.inner else self.zero(kind, node)
+            self.store(target, value, node)
+            return
+        items = self._items(kind, node)
+        filler = items[-1][2] if items else None
+        repeated = [item for item in items if item[2] is filler and filler is not None]
+        if isinstance(kind, Array) and len(repeated) > UNROLLED and filler is not None:
+            self._fill(target, kind, repeated[0][1], filler)
+            items = items[: len(items) - len(repeated)]
+        for part, offset, operand in items:
+            place = self.part(target, offset, part)
+            if isinstance(part, Reference):
+                if not isinstance(place, InObject):
+                    raise self.unsupported("a reference kept in memory", operand)
+                place.object.references[place.offset] = self.frozen(self.lvalue(operand))
+            else:
+                self.initialise(place, operand)
+
+    def _items(self, kind: Array | Record, node: Node) -> list[tuple[CType, int, Node]]:
+        """Type, offset and initialiser of every element or member that an initialiser list covers."""
+        operands = list(node.inner)
+        if isinstance(kind, Array):
+            size = self.kinds.bytes(kind.element)
+            count = kind.count or 0
+            if "array_filler" in node.data:
+                operands = operands[1:] + [operands[0]] * (count - len(operands) + 1)
+            if count and len(operands) == 1 and operands[0].kind == "StringLiteral":
+                raise self.unsupported("a string in braces", node)
+            return [(kind.element, i * size, operand) for i, operand in enumerate(operands)]
+        layout = self.ask(self.kinds.layout, kind, node=node)
+        if layout.is_union:
+            field = node.get("field") or {}
+            chosen = [(t, o) for (name, o, t) in layout.members if name == field.get("name")]
+            return [(chosen[0][0], chosen[0][1], operands[0])] if operands and chosen else []
+        members = [(part, offset) for _, offset, part in layout.members]
+        return [(part, offset, operand) for (part, offset), operand in zip(members, operands)]
+
+    def _initialise_array(self, target: LValue, kind: Array, node: Node) -> None:
+        if node.kind == "StringLiteral":
+            for position, code in enumerate(_characters(node, kind)):
+                self.store(self.part(target, position, kind.element), Const(code, type="int8"), node)
+        elif node.kind in ("ImplicitValueInitExpr", "CXXScalarValueInitExpr"):
+            self._fill(target, kind, 0, node)
+        elif node.kind == "ArrayInitLoopExpr":
+            self.copy_array(target, self.lvalue(node.inner[0].inner[0]), kind, node)
+        else:
+            raise self.unsupported(f"initialiser {node.kind} of an array is not supported", node)
+
+    def copy_array(self, target: LValue, source: LValue, kind: Array, node: Node) -> None:
+        """Copy an array element by element."""
+        size = self.kinds.bytes(kind.element)
+        for i in range(kind.count or 0):
+            from_, to = self.part(source, i * size, kind.element), self.part(target, i * size, kind.element)
+            if isinstance(kind.element, Array):
+                self.copy_array(to, from_, kind.element, node)
+            else:
+                self.store(to, self.load(from_, node), node)
+
+    def _fill(self, target: LValue, kind: Array, start: int, node: Node) -> None:
+        """Give all elements from a byte offset on one value: a loop if there are many."""
+        element: CType = kind
+        while isinstance(element, Array):
+            element = element.element
+        size = self.kinds.bytes(element)
+        count = (self.kinds.bytes(kind) - start) // size
+        inner = node
+        while inner.kind == "InitListExpr" and inner.inner:
+            inner = inner.inner[0]
+        zeros = ("ImplicitValueInitExpr", "CXXScalarValueInitExpr")
+        if node.kind not in zeros and inner.kind not in zeros:
+            if count > 16 * UNROLLED:
+                raise self.unsupported(f"an array of {count} elements with one initial value", node)
+            step = self.kinds.bytes(kind.element)
+            for offset in range(start, self.kinds.bytes(kind), step):
+                self.initialise(self.part(target, offset, kind.element), node)
+            return
+        value = self.zero(element, node)
+        if count <= UNROLLED or not isinstance(value, Expr) or isinstance(value, NullPointer):
+            for i in range(count):
+                self.store(self.part(target, start + i * size, element), value, node)
+            return
+        place = self.memory(target, node)
+        counter = self.variable("i@", "int64")
+        label = self.fresh("fill")
+        self.assign(counter, Const(0, type="int64"))
+        moved = folding.binary("*", counter, Const(size, type="int64"))
+        pointer = folding.advance(folding.advance(place.pointer, place.offset + start), moved)
+        limit = Compare("<", counter, Const(count, type="int64"), type="bool")
+        step_ = Assign(counter.name, Binary("+", counter, Const(1, type="int64"), type="int64"))
+        self.out.append(Loop(label, limit, [StoreAt(pointer, value, self.place(node))], [step_], self.place(node)))
+
+    def _r_initlistexpr(self, node: Node) -> Value:
+        kind = self.type_of(node)
+        if isinstance(kind, (Scalar, Pointer)):
+            return self.rvalue(node.inner[0]) if node.inner else self.zero(kind, node)
+        target = self.make(kind, "temporary", node.id, node)
+        self._initialise_list(target, node)
+        return self.load(target, node)
+
+    _r_cxxparenlistinitexpr = _r_initlistexpr
+
+
+def initialiser(node: Node) -> Node | None:
+    """The initial value of a variable."""
+    if "init" not in node.data:
+        return None
+    return next((child for child in node.inner if not child.kind.endswith(("Attr", "Comment", "Decl"))), None)
+
+
+def _is_const(node: Node) -> bool:
+    """True for a variable that is itself constant."""
+    written = str((node.get("type") or {}).get("qualType", ""))
+    full = node.type_text
+    for text in (written, full):
+        if text.startswith("const ") and "*" not in text and "&" not in text:
+            return True
+        if text.rstrip().endswith(("*const", "*const __restrict")):
+            return True
+    return bool(node.get("constexpr"))
+
+
+def _characters(node: Node, kind: Array) -> list[int]:
+    text = str(node.get("value"))
+    body = text[text.index('"') + 1 : text.rindex('"')].encode().decode("unicode_escape").encode("latin-1")
+    count = kind.count if kind.count is not None else len(body) + 1
+    return [(code if code < 128 else code - 256) for code in (body + bytes(count))[:count]]
+
+
+def _numpy_dtype(name: str) -> Any:
+    import ml_dtypes
+
+    assert name in ITEM_BYTES
+    return np.dtype(getattr(ml_dtypes, name, name))

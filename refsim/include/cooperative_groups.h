@@ -1,0 +1,87 @@
+// Cooperative groups: thread block, tiles of a warp, the lanes that are together, the grid.
+#pragma once
+namespace cooperative_groups {
+struct thread_block {
+  REFSIM_DEVICE void sync() const { __syncthreads(); }
+  REFSIM_DEVICE static unsigned int thread_rank() {
+    return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  }
+  REFSIM_DEVICE static unsigned int size() { return blockDim.x * blockDim.y * blockDim.z; }
+  REFSIM_DEVICE static unsigned int num_threads() { return size(); }
+  REFSIM_DEVICE static uint3 group_index() { return uint3{blockIdx.x, blockIdx.y, blockIdx.z}; }
+  REFSIM_DEVICE static uint3 thread_index() { return uint3{threadIdx.x, threadIdx.y, threadIdx.z}; }
+  REFSIM_DEVICE static dim3 dim_threads() { return dim3(blockDim.x, blockDim.y, blockDim.z); }
+  REFSIM_DEVICE static dim3 group_dim() { return dim_threads(); }
+};
+REFSIM_DEVICE inline thread_block this_thread_block() { return thread_block{}; }
+
+struct grid_group {
+  REFSIM_DEVICE void sync() const { __refsim_grid_sync(); }
+  REFSIM_DEVICE static unsigned long long thread_rank() {
+    unsigned long long block = ((unsigned long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    return block * thread_block::size() + thread_block::thread_rank();
+  }
+  REFSIM_DEVICE static unsigned long long size() {
+    return (unsigned long long)gridDim.x * gridDim.y * gridDim.z * thread_block::size();
+  }
+  REFSIM_DEVICE static unsigned long long num_threads() { return size(); }
+  REFSIM_DEVICE static dim3 group_dim() { return dim3(gridDim.x, gridDim.y, gridDim.z); }
+};
+REFSIM_DEVICE inline grid_group this_grid() { return grid_group{}; }
+
+template <unsigned int n, typename Parent = void> struct thread_block_tile {
+  REFSIM_DEVICE static unsigned int thread_rank() { return thread_block::thread_rank() % n; }
+  REFSIM_DEVICE static constexpr unsigned int size() { return n; }
+  REFSIM_DEVICE static constexpr unsigned int num_threads() { return n; }
+  REFSIM_DEVICE static unsigned int meta_group_rank() { return thread_block::thread_rank() / n; }
+  REFSIM_DEVICE static unsigned int meta_group_size() { return (thread_block::size() + n - 1) / n; }
+  REFSIM_DEVICE static refsim_mask mask() {
+    unsigned int first = __refsim_lane() / n * n;
+    return n == sizeof(refsim_mask) * 8 ? (refsim_mask)-1 : ((((refsim_mask)1 << (n % (sizeof(refsim_mask) * 8))) - 1) << first);
+  }
+  REFSIM_DEVICE void sync() const { __syncwarp(mask()); }
+  template <typename T> REFSIM_DEVICE T shfl(T x, int lane) const { return __shfl_sync(mask(), x, lane, n); }
+  template <typename T> REFSIM_DEVICE T shfl_up(T x, unsigned int d) const { return __shfl_up_sync(mask(), x, d, n); }
+  template <typename T> REFSIM_DEVICE T shfl_down(T x, unsigned int d) const { return __shfl_down_sync(mask(), x, d, n); }
+  template <typename T> REFSIM_DEVICE T shfl_xor(T x, int m) const { return __shfl_xor_sync(mask(), x, m, n); }
+  REFSIM_DEVICE int any(int p) const { return __any_sync(mask(), p); }
+  REFSIM_DEVICE int all(int p) const { return __all_sync(mask(), p); }
+  REFSIM_DEVICE refsim_mask ballot(int p) const { return __ballot_sync(mask(), p) >> (__refsim_lane() / n * n); }
+};
+template <unsigned int n, typename Group> REFSIM_DEVICE inline thread_block_tile<n> tiled_partition(const Group&) {
+  return thread_block_tile<n>{};
+}
+
+struct coalesced_group {
+  refsim_mask lanes;
+  REFSIM_DEVICE unsigned int size() const { return (unsigned int)__popcll(lanes); }
+  REFSIM_DEVICE unsigned int num_threads() const { return size(); }
+  REFSIM_DEVICE unsigned int thread_rank() const {
+    return (unsigned int)__popcll(lanes & (((refsim_mask)1 << __refsim_lane()) - 1));
+  }
+  REFSIM_DEVICE void sync() const { __syncwarp(lanes); }
+  REFSIM_DEVICE int any(int p) const { return __any_sync(lanes, p); }
+  REFSIM_DEVICE int all(int p) const { return __all_sync(lanes, p); }
+  template <typename T> REFSIM_DEVICE T shfl(T x, int rank) const {
+    int source = 0;
+    for (int lane = 0, seen = 0; lane < warpSize; ++lane) {
+      if ((lanes >> lane) & 1) {
+        if (seen == rank) source = lane;
+        ++seen;
+      }
+    }
+    return __shfl_sync(lanes, x, source);
+  }
+};
+REFSIM_DEVICE inline coalesced_group coalesced_threads() { return coalesced_group{__activemask()}; }
+template <typename Group> REFSIM_DEVICE inline void sync(const Group& g) { g.sync(); }
+
+template <typename T> struct plus { REFSIM_DEVICE T operator()(T a, T b) const { return a + b; } };
+template <typename T> struct less { REFSIM_DEVICE T operator()(T a, T b) const { return b < a ? b : a; } };
+template <typename T> struct greater { REFSIM_DEVICE T operator()(T a, T b) const { return a < b ? b : a; } };
+template <unsigned int n, typename P, typename T, typename Op>
+REFSIM_DEVICE inline T reduce(const thread_block_tile<n, P>& tile, T x, Op op) {
+  for (int d = n / 2; d > 0; d /= 2) x = op(x, tile.shfl_xor(x, d));
+  return x;
+}
+}  // namespace cooperative_groups

@@ -1,0 +1,56 @@
+// bfloat16: __nv_bfloat16 is the compiler's __bf16, whose arithmetic rounds after every operation.
+#pragma once
+typedef __bf16 __nv_bfloat16;
+typedef __bf16 nv_bfloat16;
+struct alignas(4) __nv_bfloat162 {
+  __nv_bfloat16 x, y;
+};
+typedef __nv_bfloat162 nv_bfloat162;
+#define T __nv_bfloat16
+#define T2 __nv_bfloat162
+#include "refsim_half_operations.inc"
+#undef T
+#undef T2
+#define REFSIM_F REFSIM_DEVICE inline
+REFSIM_DEVICE unsigned short __refsim_bfloat16_as_ushort(__nv_bfloat16);
+REFSIM_DEVICE __nv_bfloat16 __refsim_ushort_as_bfloat16(unsigned short);
+REFSIM_F unsigned short __bfloat16_as_ushort(__nv_bfloat16 a) { return __refsim_bfloat16_as_ushort(a); }
+REFSIM_F short __bfloat16_as_short(__nv_bfloat16 a) { return (short)__refsim_bfloat16_as_ushort(a); }
+REFSIM_F __nv_bfloat16 __ushort_as_bfloat16(unsigned short a) { return __refsim_ushort_as_bfloat16(a); }
+REFSIM_F __nv_bfloat16 __short_as_bfloat16(short a) { return __refsim_ushort_as_bfloat16((unsigned short)a); }
+REFSIM_F __nv_bfloat16 __refsim_bfloat16_below(__nv_bfloat16 a) {
+  unsigned short u = __refsim_bfloat16_as_ushort(a);
+  return __refsim_ushort_as_bfloat16(u == 0 ? 0x8001 : (u & 0x8000) ? u + 1 : u - 1);
+}
+REFSIM_F __nv_bfloat16 __refsim_bfloat16_above(__nv_bfloat16 a) { return -__refsim_bfloat16_below(-a); }
+REFSIM_F __nv_bfloat16 __float2bfloat16(float a) { return (__nv_bfloat16)a; }
+REFSIM_F __nv_bfloat16 __float2bfloat16_rn(float a) { return (__nv_bfloat16)a; }
+REFSIM_F __nv_bfloat16 __float2bfloat16_rd(float a) {
+  __nv_bfloat16 h = (__nv_bfloat16)a;
+  return (float)h > a ? __refsim_bfloat16_below(h) : h;
+}
+REFSIM_F __nv_bfloat16 __float2bfloat16_ru(float a) {
+  __nv_bfloat16 h = (__nv_bfloat16)a;
+  return (float)h < a ? __refsim_bfloat16_above(h) : h;
+}
+REFSIM_F __nv_bfloat16 __float2bfloat16_rz(float a) { return a < 0 ? __float2bfloat16_ru(a) : __float2bfloat16_rd(a); }
+REFSIM_F __nv_bfloat16 __double2bfloat16(double a) { return (__nv_bfloat16)a; }
+REFSIM_F float __bfloat162float(__nv_bfloat16 a) { return (float)a; }
+REFSIM_F __nv_bfloat16 __int2bfloat16_rn(int a) { return (__nv_bfloat16)a; }
+REFSIM_F __nv_bfloat16 __uint2bfloat16_rn(unsigned int a) { return (__nv_bfloat16)a; }
+REFSIM_F int __bfloat162int_rn(__nv_bfloat16 a) { return __float2int_rn((float)a); }
+REFSIM_F int __bfloat162int_rz(__nv_bfloat16 a) { return __float2int_rz((float)a); }
+REFSIM_F __nv_bfloat162 make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return __nv_bfloat162{a, b}; }
+REFSIM_F __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return __nv_bfloat162{a, b}; }
+REFSIM_F __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 a) { return __nv_bfloat162{a, a}; }
+REFSIM_F __nv_bfloat162 __float2bfloat162_rn(float a) { return __nv_bfloat162{(__nv_bfloat16)a, (__nv_bfloat16)a}; }
+REFSIM_F __nv_bfloat162 __floats2bfloat162_rn(float a, float b) {
+  return __nv_bfloat162{(__nv_bfloat16)a, (__nv_bfloat16)b};
+}
+REFSIM_F __nv_bfloat162 __float22bfloat162_rn(float2 a) { return __floats2bfloat162_rn(a.x, a.y); }
+REFSIM_F float2 __bfloat1622float2(__nv_bfloat162 a) { return float2{(float)a.x, (float)a.y}; }
+REFSIM_F __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) { return a.x; }
+REFSIM_F __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; }
+REFSIM_F float __low2float(__nv_bfloat162 a) { return (float)a.x; }
+REFSIM_F float __high2float(__nv_bfloat162 a) { return (float)a.y; }
+#undef REFSIM_F

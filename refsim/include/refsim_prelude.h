@@ -1,0 +1,30 @@
+// What a CUDA kernel may use without including anything: qualifiers, indices, vector types, intrinsics.
+#pragma once
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __host__ __attribute__((host))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define __managed__ __attribute__((managed))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define __forceinline__ inline
+#define __noinline__
+#define __restrict __restrict__
+#define __grid_constant__
+#define __align__(n) alignas(n)
+#define __builtin_align__(n) alignas(n)
+#define NULL 0
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#define HUGE_VAL __builtin_inf()
+#define HUGE_VALF __builtin_inff()
+#define REFSIM_DEVICE __attribute__((device))
+#define assert(condition) __refsim_assert((condition), #condition)
+#define offsetof(type, member) __builtin_offsetof(type, member)
+
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+#include "refsim_stdint.h"
+#include "refsim_vectors.h"
+#include "refsim_math.h"
+#include "refsim_device.h"

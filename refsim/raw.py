@@ -1,0 +1,242 @@
+"""CUDA and HIP C++ kernels by CuPy's names: `RawKernel` and `RawModule`, run on the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from refsim.devices import Device
+from refsim.dialect import FLOATS, ITEM_BYTES, PointerType
+from refsim.engine.codegen import LaneCode, generate
+from refsim.frontends.cuda_cpp import Parameter, Translation, translate_one
+
+
+class RawKernel:
+    """A kernel written in CUDA or HIP C++, as ``cupy.RawKernel`` takes it.
+
+    Parameters
+    ----------
+    code
+        The source.
+    name
+        The kernel: a name, or a name expression such as ``"kernel<float, 4>"``.
+    options
+        Compiler options as NVRTC takes them: ``-D``, ``-I``, ``-std=``, ``--use_fast_math``, …
+    file
+        Name of the source in findings; relative includes are looked for next to it.
+
+    Raises
+    ------
+    ClangError, CompileError, UnsupportedError
+        When the kernel is first launched: no clang, source that it rejects, a construct that refsim does not run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> code = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+    >>> kernel = RawKernel(code, "twice")
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> kernel((1,), (4,), (x,)).ok
+    True
+    >>> x
+    array([0., 2., 4., 6.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        code: str,
+        name: str,
+        options: tuple[str, ...] = (),
+        *,
+        file: str | None = None,
+        _expressions: tuple[str, ...] | None = None,
+        **ignored: Any,
+    ) -> None:
+        if not isinstance(code, str) or not isinstance(name, str):
+            raise TypeError("RawKernel takes the source and the kernel's name as strings")
+        unknown = set(ignored) - {"backend", "translate_cucomplex", "enable_cooperative_groups", "jitify"}
+        if unknown:
+            raise TypeError(f"RawKernel has no argument {sorted(unknown)[0]!r}")
+        self.code = code
+        self.name = name
+        self.options = tuple(options)
+        self.file = file
+        self._expressions = (name,) if _expressions is None else _expressions
+        self._compiled: dict[str, tuple[Translation, LaneCode]] = {}
+
+    def translation(self, device: Device) -> Translation:
+        """The kernel in the dialect."""
+        return self._on(device)[0]
+
+    def lane_code(self, args: tuple[Any, ...], device: Device) -> LaneCode:
+        """The kernel compiled for a device."""
+        return self._on(device)[1]
+
+    def _on(self, device: Device) -> tuple[Translation, LaneCode]:
+        if device.name not in self._compiled:
+            translation = translate_one(self.code, self.options, self._expressions, self.name, device, self.file)
+            self._compiled[device.name] = translation, generate(translation.program, translation.types)
+        return self._compiled[device.name]
+
+    def program_arguments(self, args: tuple[Any, ...], device: Device) -> tuple[Any, ...]:
+        """Arguments as the program takes them: numbers of the declared types, structures taken apart.
+
+        Raises
+        ------
+        TypeError
+            For an argument that does not fit its parameter, or a wrong number of them.
+        """
+        parameters = self._on(device)[0].parameters
+        if len(args) != len(parameters):
+            names = ", ".join(parameter.name for parameter in parameters)
+            raise TypeError(f"{self.name} takes {len(parameters)} arguments ({names}), {len(args)} were given")
+        pairs = zip(parameters, args, strict=True)
+        return tuple(value for parameter, arg in pairs for value in _leaves(parameter, arg, self.name))
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: tuple[Any, ...],
+        *,
+        shared_mem: int = 0,
+        **options: Any,
+    ) -> Any:
+        """Launch on the simulator.
+
+        Parameters
+        ----------
+        grid, block
+            Number of blocks, and threads per block: one to three integers.
+        args
+            NumPy arrays for pointers; NumPy scalars of the declared type for numbers (a Python float is a double, a
+            Python int fits any integer); structured scalars or bytes for structures.
+        shared_mem
+            Dynamic shared memory per block, in bytes.
+        **options
+            Keyword arguments of `refsim.launch`, such as ``device`` and ``checks``.
+
+        Returns
+        -------
+        The report of the launch.
+        """
+        from refsim.simulator import launch
+
+        options.pop("stream", None)
+        return launch(self, grid, block, *args, shared_bytes=shared_mem, **options)
+
+    def __repr__(self) -> str:
+        return f"RawKernel({self.name!r})"
+
+
+class RawModule:
+    """A source with several kernels, as ``cupy.RawModule`` takes it.
+
+    Parameters
+    ----------
+    code
+        The source.
+    options
+        Compiler options as NVRTC takes them.
+    name_expressions
+        Instantiations that will be asked for: ``["kernel<float>", "kernel<double>"]``.
+    file
+        Name of the source in findings; relative includes are looked for next to it.
+    """
+
+    def __init__(
+        self,
+        *,
+        code: str,
+        options: tuple[str, ...] = (),
+        name_expressions: Any = None,
+        file: str | None = None,
+        **ignored: Any,
+    ) -> None:
+        self.code = code
+        self.options = tuple(options)
+        self.name_expressions = tuple(name_expressions or ())
+        self.file = file
+        self._ignored = ignored
+        self._kernels: dict[str, RawKernel] = {}
+
+    def get_function(self, name: str) -> RawKernel:
+        """A kernel by its name or name expression."""
+        if name not in self._kernels:
+            self._kernels[name] = RawKernel(
+                self.code, name, self.options, file=self.file, _expressions=self.name_expressions, **self._ignored
+            )
+        return self._kernels[name]
+
+
+def _leaves(parameter: Parameter, value: Any, kernel: str) -> list[Any]:
+    """The program's arguments for one parameter."""
+    single = len(parameter.leaves) == 1 and parameter.leaves[0][1] == 0
+    if single and isinstance(parameter.leaves[0][2], PointerType):
+        return [_pointer(parameter, value, kernel)]
+    data = _raw_bytes(value)
+    if data is not None and (not single or len(data) == parameter.bytes):
+        return _from_bytes(parameter, data, kernel)
+    if not single:
+        raise TypeError(
+            f"{kernel}: parameter {parameter.name!r} is a structure of {parameter.bytes} bytes: "
+            f"pass a structured NumPy scalar or bytes, not {value!r}"
+        )
+    return [_number(parameter, str(parameter.leaves[0][2]), value, kernel)]
+
+
+def _pointer(parameter: Parameter, value: Any, kernel: str) -> Any:
+    if isinstance(value, np.ndarray) or value is None:
+        return 0 if value is None else value
+    if isinstance(value, (int, np.integer)) and int(value) == 0:
+        return 0
+    raise TypeError(f"{kernel}: parameter {parameter.name!r} is a pointer: pass a NumPy array or None, not {value!r}")
+
+
+def _raw_bytes(value: Any) -> bytes | None:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, np.void) or (isinstance(value, np.generic) and value.dtype.kind == "c"):
+        return value.tobytes()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return value.tobytes()
+    return None
+
+
+def _from_bytes(parameter: Parameter, data: bytes, kernel: str) -> list[Any]:
+    if len(data) != parameter.bytes:
+        raise TypeError(
+            f"{kernel}: parameter {parameter.name!r} has {parameter.bytes} bytes, {len(data)} were passed"
+        )
+    values: list[Any] = []
+    for name, offset, kind in parameter.leaves:
+        if isinstance(kind, PointerType):
+            raise TypeError(f"{kernel}: a pointer inside the structure {name!r} cannot be passed")
+        dtype = np.dtype(getattr(ml_dtypes, str(kind), str(kind)))
+        values.append(np.frombuffer(data[offset : offset + dtype.itemsize], dtype)[0])
+    return values
+
+
+def _number(parameter: Parameter, kind: str, value: Any, kernel: str) -> Any:
+    """A number of the declared type; one that C++ would misread is refused."""
+    what = f"{kernel}: parameter {parameter.name!r} is {kind}"
+    if isinstance(value, (bool, np.bool_)):
+        return np.bool_(value) if kind == "bool" else int(value)
+    if kind in FLOATS:
+        given = "float64" if isinstance(value, float) and not isinstance(value, np.generic) else None
+        given = value.dtype.name if isinstance(value, np.generic) else given
+        if given != kind:
+            raise TypeError(f"{what}: pass numpy.{kind}({value!s}), not {value!r} ({given or type(value).__name__})")
+        return value
+    if not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{what}: pass an integer, not {value!r}")
+    bits = 8 * ITEM_BYTES[kind]
+    number = int(value)
+    if not -(1 << bits - 1) <= number < 1 << bits:
+        raise TypeError(f"{what}: {number} does not fit")
+    if kind == "bool":
+        return np.bool_(number != 0)
+    low = number & ((1 << bits) - 1)
+    return low - (1 << bits) if kind.startswith("int") and low >> (bits - 1) else low
