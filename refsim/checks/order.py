@@ -1,8 +1,9 @@
 """Happens-before through atomics and fences, worked out only when a race is suspected.
 
-A thread that fences and then performs an atomic operation releases what it, and through barriers its block,
-wrote before the fence. A thread whose later atomic operation touches the same cell acquires that, and passes
-it on to its block at the next barrier. Chains of such hand-offs count.
+A thread that fences and then performs an atomic operation releases what it wrote before the fence, what others wrote
+before they met it in a barrier before that, and what others fenced before they met it later. A thread whose later
+atomic operation touches the same cell acquires that, and passes it on at its next barrier. Warp barriers do the same
+for the threads of a warp. Chains of such hand-offs count.
 """
 
 from __future__ import annotations
@@ -62,10 +63,12 @@ class SyncLog:
     handed on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, warp_size: int) -> None:
+        self.warp_size = warp_size
         self._atomics: list[_AtomicEvent] = []
         self._fences: list[tuple[int, int, LaneSet]] = []
         self._barriers: dict[int, list[tuple[int, Any]]] = {}
+        self._warp_barriers: list[tuple[int, int, LaneSet]] = []
         self._memo: dict[tuple[int, int, int, int], Knowledge] = {}
 
     def atomic(self, serial: int, batch: int, memory: int, lanes: LaneSet, address: Any) -> None:
@@ -82,6 +85,10 @@ class SyncLog:
     def barrier(self, serial: int, batch: int, columns: Any) -> None:
         """Record a barrier of the given block columns; None stands for all blocks of the batch."""
         self._barriers.setdefault(batch, []).append((serial, columns))
+
+    def warp_barrier(self, serial: int, batch: int, lanes: LaneSet) -> None:
+        """Record a warp barrier of the threads of a set."""
+        self._warp_barriers.append((serial, batch, lanes))
 
     def ordered(self, first: tuple[int, int, int, int], second: tuple[int, int, int, int], atomic: bool) -> bool:
         """True if the access `first` happens before `second`; each is (batch, column, thread, serial).
@@ -121,7 +128,12 @@ class SyncLog:
             if event.batch != batch:
                 continue
             for position in np.flatnonzero(event.columns == column):
-                if event.threads[position] == thread or event.serial < last_barrier:
+                acquirer = int(event.threads[position])
+                if (
+                    acquirer == thread
+                    or event.serial < last_barrier
+                    or self._met(event, acquirer, thread, column, serial)
+                ):
                     self._acquire(known, number, int(position))
         return known
 
@@ -136,8 +148,51 @@ class SyncLog:
                 batch, column, thread = earlier.batch, int(earlier.columns[index]), int(earlier.threads[index])
                 entry = known.setdefault((batch, column), Known())
                 entry.learn(Known(atomics={thread: earlier.serial}))
-                fence = self._last_fence(batch, column, thread, earlier.serial)
-                if fence:
-                    entry.learn(Known(self._last_barrier(batch, column, fence), {thread: fence}))
-                    for block, passed in self._known(batch, column, thread, fence).items():
-                        known.setdefault(block, Known()).learn(passed)
+                self._released(known, batch, column, thread, earlier.serial)
+
+    def _met(self, event: _AtomicEvent, acquirer: int, thread: int, column: int, before: int) -> bool:
+        """True if two threads took part in a warp barrier after an atomic operation of one of them."""
+        return any(
+            event.serial < serial < before
+            and batch == event.batch
+            and lanes.contains(acquirer, column)
+            and lanes.contains(thread, column)
+            for serial, batch, lanes in self._warp_barriers
+        )
+
+    def _released(self, known: Knowledge, batch: int, column: int, thread: int, serial: int) -> None:
+        """What a thread hands on with an atomic operation: what it fenced, and others before they met it."""
+        entry = known.setdefault((batch, column), Known())
+        fence = self._last_fence(batch, column, thread, serial)
+        if fence:
+            entry.learn(Known(self._last_barrier(batch, column, fence), {thread: fence}))
+            for mate, time in self._warp_mates(batch, column, thread, fence).items():
+                entry.learn(Known(threads={mate: time}))
+            for block, passed in self._known(batch, column, thread, fence).items():
+                known.setdefault(block, Known()).learn(passed)
+        barrier = self._last_barrier(batch, column, serial)
+        for time, where, lanes in self._fences:
+            if where == batch and time < barrier:
+                entry.learn(Known(threads=dict.fromkeys(_threads_of(lanes, column), time)))
+        for mate, met in self._warp_mates(batch, column, thread, serial).items():
+            time = self._last_fence(batch, column, mate, met)
+            if time:
+                entry.learn(Known(threads={mate: time}))
+
+    def _warp_mates(self, batch: int, column: int, thread: int, before: int) -> dict[int, int]:
+        """Threads that met a thread in a warp barrier, and when they last did."""
+        mates: dict[int, int] = {}
+        for serial, where, lanes in self._warp_barriers:
+            if where == batch and serial < before and lanes.contains(thread, column):
+                mates.update(dict.fromkeys(_threads_of(lanes, column), serial))
+        warp = thread // self.warp_size
+        return {mate: time for mate, time in mates.items() if mate != thread and mate // self.warp_size == warp}
+
+
+def _threads_of(lanes: LaneSet, column: int) -> list[int]:
+    """Threads of a set in one block column."""
+    if lanes.flat is not None:
+        return [int(t) for t in lanes.t[lanes.b == column]]
+    if lanes.cols is not None and column not in lanes.cols:
+        return []
+    return [int(t) for t in lanes.t.reshape(-1)]

@@ -106,11 +106,20 @@ def apply(lanes: LaneSet, data: Any, address: Any, op: str, args: tuple[Any, ...
 
 def _one_cell(op: str, data: Any, cell: int, operands: list[Any], old: Any) -> None:
     current = data[cell]
+    if op == "cas":
+        start = 0
+        while start < len(old):  # one round for each swap that changes the cell
+            swaps = np.flatnonzero((operands[0][start:] == current) & (operands[1][start:] != current))
+            end = start + int(swaps[0]) + 1 if len(swaps) else len(old)
+            old[start:end] = current
+            current = operands[1][end - 1] if len(swaps) else current
+            start = end
+        data[cell] = current
+        return
     for position in range(len(old)):
         old[position] = current
-        current = _combine(
-            op, old[position : position + 1], [operand[position : position + 1] for operand in operands]
-        )[0]
+        here = slice(position, position + 1)
+        current = _combine(op, old[here], [operand[here] for operand in operands])[0]
     data[cell] = current
 
 

@@ -60,6 +60,7 @@ class Batch:
         self.exits: list[LaneSet] = []
         self.exited = 0
         self.dynamic: SharedMemory | None = None
+        self.allocated: dict[str, Any] = {}
         self.memories: list[SharedMemory] = []
 
     # ------------------------------------------------------------------------------------- coordinates
@@ -98,6 +99,11 @@ class Batch:
         """
         if allocation.space == "constant":
             return Pointer(self.run.constants[allocation.name].memory, 0)
+        if allocation.name not in self.allocated:  # threads that run one at a time share them
+            self.allocated[allocation.name] = self._allocate(allocation, word)
+        return self.allocated[allocation.name]
+
+    def _allocate(self, allocation: Allocation, word: int) -> Any:
         item = np.dtype(allocation.dtype)
         dtype = allocation.dtype if word == item.itemsize else UNSIGNED[word]
         if allocation.dynamic:
@@ -276,7 +282,10 @@ class Batch:
         for memory in self.memories:
             if memory.shadow is not None:
                 memory.shadow.warp_barrier()
-        self.warp_barriers.append((self.run.operation(site), lanes))
+        serial = self.run.operation(site)
+        self.warp_barriers.append((serial, lanes))
+        if self.run.sync is not None:
+            self.run.sync.warp_barrier(serial, self.number, lanes)
 
     def met_in_warp_barrier(self, threads: tuple[int, int], column: int, first: int, last: int) -> bool:
         """True if two threads of a warp both took part in a warp barrier between two accesses."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from refsim.dialect import (
     Fence,
     If,
     Load,
+    LoadAt,
     Loop,
     PointerType,
     Print,
@@ -64,7 +66,14 @@ class LaneCode:
     read: frozenset[str]
     words: dict[str, int]
     hands_on: bool
+    may_wait: bool
+    types: dict[str, Type]
     irregular: set[tuple[Any, ...]] = field(default_factory=set)
+
+    @cached_property
+    def stepwise(self) -> LaneCode:
+        """The same program as a generator, which stops wherever a thread may have to wait for others."""
+        return CodeGenerator(self.program, self.types, stepwise=True).generate()
 
 
 class CodeGenerator(LaneExpressions):
@@ -75,7 +84,8 @@ class CodeGenerator(LaneExpressions):
         program = self.program
         parameters = ", ".join(self.name(name) for name, kind in program.parameters if kind is not None)
         for name in sorted(self._indices_used()):
-            self.emit(f"{self.name(name)} = B.index_values({name!r})")
+            value = f"B.index_values({name!r})"
+            self.emit(f"{self.name(name)} = {f'S.pick({value})' if self.stepwise else value}")
         uses = self.uses = Uses(program)
         for allocation in program.allocations:
             held = self.constant(allocation)
@@ -87,15 +97,19 @@ class CodeGenerator(LaneExpressions):
             if name not in self.fixed and name not in dict(program.parameters):
                 self.emit(f"{self.name(name)} = {self._zero(kind)}")
         self.block(program.body)
-        if not self.lines:
-            self.emit("pass")
+        self.emit("if False: yield" if self.stepwise else "pass")
         source = f"def lane_code(B, S, {parameters}):\n" + "\n".join(self.lines) + "\n"
         exec(compile(source, f"<lane code of {program.name}>", "exec"), self.namespace)
         hands_on = uses.atomic_results or any(
             isinstance(s, Fence) and s.scope != "block" for s in walk_statements(program.body)
         )
         function = self.namespace["lane_code"]
-        return LaneCode(program, source, function, self.sites, uses.written, uses.read, uses.words, hands_on)
+        may_wait = any(
+            isinstance(s, Loop) and not s.step and _looks_at_memory(s) for s in walk_statements(program.body)
+        )
+        return LaneCode(
+            program, source, function, self.sites, uses.written, uses.read, uses.words, hands_on, may_wait, self.types
+        )
 
     def _indices_used(self) -> set[str]:
         used = {
@@ -207,11 +221,11 @@ class CodeGenerator(LaneExpressions):
             self.expression(s.value)
 
     def _barrier(self, s: Barrier) -> None:
-        self.emit(f"B.barrier(S, {self.site(s.place, 'barrier', 'barrier')})")
+        self.emit(self.synchronised("barrier", self.site(s.place, "barrier", "barrier"), "None"))
 
     def _warpbarrier(self, s: WarpBarrier) -> None:
         mask = self.expression(s.mask)
-        self.emit(f"B.warp_barrier(S, {self.site(s.place, 'warp barrier', 'warp barrier')}, {mask})")
+        self.emit(self.synchronised("warp_barrier", self.site(s.place, "warp barrier", "warp barrier"), mask))
 
     def _fence(self, s: Fence) -> None:
         self.emit(f"B.fence(S, {self.site(s.place, 'fence', 'fence')}, {s.scope!r})")
@@ -339,7 +353,8 @@ class CodeGenerator(LaneExpressions):
         self.emit(f"{parent} = S")
         if watched is not None:
             trips, before = self.fresh("trips"), self.fresh("before")
-            self.emit(f"{trips} = 0")
+            if not self.stepwise:
+                self.emit(f"{trips}, {before} = 0, None")
         self.emit("while True:")
         self.depth += 1
         if s.condition is not None:
@@ -363,9 +378,13 @@ class CodeGenerator(LaneExpressions):
         if watched is not None:
             site = self.site(s.place, "loop", "loop")
             now = self.tuple_of(watched)
-            self.emit(f"{trips} += 1")
-            self.emit(f"if not {trips} & 1023: {before} = (S, B.run.fingerprint(B), {now})")
-            self.emit(f"elif {trips} & 1023 == 1 and {trips} > 1: B.looped(S, {before}, {now}, {site})")
+            if self.stepwise:
+                self.emit(self.synchronised("loop", site, now))
+            else:
+                self.emit(f"{trips} += 1")
+                self.emit(f"if {before} is not None: {before} = B.looped(S, {before}, {now}, {site})")
+                self.emit(f"if {trips} > 16 and not {trips} & ({trips} - 1):")
+                self.emit(f" {before} = (S, B.run.fingerprint(B), {now})")
         self.depth -= 1
         self._join_exits(exits, parent, needs, through)
 
@@ -391,6 +410,12 @@ class CodeGenerator(LaneExpressions):
                     relevant |= variables(statement)
         changed = {statement.name for statement in pure}
         return sorted(relevant & changed)
+
+
+def _looks_at_memory(loop: Loop) -> bool:
+    """True if a loop reads memory or works on it atomically, as one that waits for another thread must."""
+    parts = (part for s in walk_statements([loop]) for part in walk_expressions(s))
+    return any(isinstance(part, (Load, LoadAt, Atomic, AtomicAt)) for part in parts)
 
 
 def leaves_body(body: list[Stmt]) -> bool:

@@ -150,7 +150,8 @@ def _fits(source: str, target: str) -> bool:
 class LaneExpressions:
     """Writes the expressions of one program; accesses and effects go to `lines` before they are used."""
 
-    def __init__(self, program: Program, types: dict[str, Type]) -> None:
+    def __init__(self, program: Program, types: dict[str, Type], stepwise: bool = False) -> None:
+        self.stepwise = stepwise
         self.program = program
         self.types = types
         self.liveness = Liveness(program)
@@ -184,6 +185,12 @@ class LaneExpressions:
         assigned = {s.name for s in walk_statements(program.body) if isinstance(s, Assign)}
         self.fixed = {name for name, _ in program.parameters if name not in assigned}
         self.fixed |= {allocation.name for allocation in program.allocations}
+
+    def synchronised(self, kind: str, site: int, payload: str) -> str:
+        """Source of an operation for which threads may have to wait for each other."""
+        if self.stepwise:
+            return f"yield ({kind!r}, S, {site}, ({payload},))"
+        return f"B.{kind}(S, {site}{'' if payload == 'None' else ', ' + payload})"
 
     def emit(self, line: str) -> None:
         """Append one line at the current depth."""
@@ -436,12 +443,12 @@ class LaneExpressions:
         kind = str(e.args[1].type) if len(e.args) > 1 else "int64"
         result = self.fresh()
         site = self.site(e.place, e.op, e.op)
-        self.emit(f"{result} = B.warp(S, {site}, {e.op!r}, ({args}), {kind!r})")
+        self.emit(f"{result} = {self.synchronised('warp', site, f'{e.op!r}, ({args}), {kind!r}')}")
         return self._wrapped(result, "int32", 32) if e.type == "int32" and not e.op.startswith("shfl") else result
 
     def _e_blockvote(self, e: BlockVote) -> str:
         predicate = self.expression(e.predicate)
         result = self.fresh()
         site = self.site(e.place, "barrier", "barrier")
-        self.emit(f"{result} = B.block_vote(S, {site}, {e.op!r}, {predicate})")
+        self.emit(f"{result} = {self.synchronised('block_vote', site, f'{e.op!r}, {predicate}')}")
         return result

@@ -98,6 +98,16 @@ class LaneSet:
         """True for a grid set that spans every block of the batch."""
         return self.flat is None and self.cols is None
 
+    def pick(self, value: Any) -> Any:
+        """A value of all lanes of the batch cut to this set; a number where the set is one lane."""
+        if not isinstance(value, np.ndarray):
+            return value
+        if self.size == 1:
+            row = 0 if value.shape[0] == 1 else int(self.t.reshape(-1)[0])
+            return value[row, 0 if value.shape[1] == 1 else int(self.b.reshape(-1)[0])].item()
+        rows = value if self.rows is None or value.shape[0] == 1 else value.take(self.rows, axis=0)
+        return rows if self.cols is None or value.shape[1] == 1 else rows.take(self.cols, axis=1)
+
     def contains(self, thread: int, column: int) -> bool:
         """True if a thread of a block column is in the set."""
         if self.flat is not None:

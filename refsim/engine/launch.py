@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from refsim.engine.codegen import LaneCode
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import GlobalMemory
 from refsim.engine.pointers import NULL, Pointer
+from refsim.engine.stepwise import MOST_THREADS, Schedule
 from refsim.engine.views import View
 from refsim.errors import UnsupportedError
 
@@ -30,6 +32,10 @@ GROUP_OF_KIND = {kind: group for group, kinds in CHECK_GROUPS.items() for kind i
 
 class Stuck(Exception):
     """The launch cannot go on: no thread makes progress."""
+
+
+class Waits(Exception):
+    """In lockstep, threads wait for others that cannot run: the launch must start again thread by thread."""
 
 
 class Run:
@@ -66,7 +72,7 @@ class Run:
         self.all_threads = np.arange(self.threads, dtype=np.int64).reshape(-1, 1)
         self.sites = code.sites
         self.operations: list[int] = [0]
-        self.sync = SyncLog() if code.hands_on and self.racecheck else None
+        self.sync = SyncLog(device.warp_size) if code.hands_on and self.racecheck else None
         self.batches: list[Batch] = []
         self.constants: dict[str, Any] = {}
         self.memories: list[GlobalMemory] = []
@@ -170,18 +176,23 @@ class Run:
         return hash(shared), hash(written)
 
     def stuck(self, batch: Batch, lanes: LaneSet, site: int) -> None:
-        """A loop repeats itself: a deadlock if nobody else is left, else not supported."""
-        others = not batch.covers_alive(lanes) or batch.remaining
-        if others:
-            raise UnsupportedError(
-                "this loop waits for another thread that does not run at the same time in lockstep: "
-                "spinning on other threads is not supported yet",
-                self.sites[site].place,
-            )
-        column = int(lanes.b.reshape(-1)[0])
-        thread = int(lanes.t.reshape(-1)[0])
+        """A loop repeats itself in lockstep: a deadlock if nobody else is left."""
+        if not batch.covers_alive(lanes) or batch.remaining:
+            raise Waits
+        self.deadlock(batch, lanes, Counter({("loop", site): lanes.size}))
+
+    def deadlock(self, batch: Batch, lanes: LaneSet, where: Counter[tuple[str, int]]) -> None:
+        """Nobody can go on: report who waits where, and end the launch."""
+        ways = {"loop": "in the loop", "barrier": "at the barrier", "block_vote": "at the barrier"}
+        parts = [
+            f"{count} thread{'s' * (count > 1)} {ways.get(kind, 'at the warp operation')} "
+            f"at line {self.sites[site].place.line}"
+            for (kind, site), count in where.most_common()
+        ]
+        site = where.most_common(1)[0][0][1]
+        column, thread = int(lanes.b.reshape(-1)[0]), int(lanes.t.reshape(-1)[0])
         me = self.access(site, None, batch.block_of(column), self.thread_of(thread))
-        message = f"{lanes.size} threads repeat this loop for ever: nothing they read changes any more"
+        message = f"{', '.join(parts)} wait for what can never happen"
         self.report("deadlock", "error", message, me, None, None, pair=(site, site))
         raise Stuck
 
@@ -369,6 +380,56 @@ def batches(run: Run, code: LaneCode, lanes_per_batch: int) -> Iterator[tuple[An
         yield chunk, False, number + 1 < len(chunks)
 
 
+def run_lockstep(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any], lanes_per_batch: int) -> None:
+    """Run the blocks in batches, all threads of a batch in lockstep."""
+    code = run.code
+    values = lane_arguments(run, arguments, views)
+    with np.errstate(all="ignore"):
+        for blocks, may_restart, remaining in batches(run, code, lanes_per_batch):
+            batch = Batch(run, len(run.batches), blocks, may_restart, remaining)
+            run.batches.append(batch)
+            findings = len(run.report_out.findings)
+            try:
+                code.function(batch, batch.everything, *values)
+            except Irregular:
+                del run.report_out.findings[findings:]
+                run.batches.pop()
+                code.irregular.add((run.grid, run.block))
+            except Stuck:
+                return
+            else:
+                batch.finish()
+
+
+def run_stepwise(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any]) -> None:
+    """Run all threads of the grid one at a time, taking turns."""
+    total = math.prod(run.grid)
+    if total * run.threads > MOST_THREADS:
+        raise UnsupportedError(
+            f"threads of this kernel wait for each other, and {total * run.threads} of them are launched: "
+            f"at most {MOST_THREADS} are simulated one at a time; launch a smaller grid",
+            run.code.program.place,
+        )
+    values = lane_arguments(run, arguments, views)
+    batch = Batch(run, 0, np.arange(total, dtype=np.int64), may_restart=False, remaining=False)
+    run.batches.append(batch)
+    with np.errstate(all="ignore"):
+        try:
+            Schedule(batch, run.code.function, values).run()
+        except Stuck:
+            return
+        batch.finish()
+
+
+def lane_arguments(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any]) -> list[Any]:
+    """Arguments as lane code takes them; prepares the constants of the program."""
+    program = run.code.program
+    for name, array in program.constants.items():
+        _add_views(run, [(name, array)], run.code, run.constants)
+    kinds = dict(program.parameters)
+    return [views[name] if name in views else lane_scalar(value, kinds[name] or "int64") for name, value in arguments]
+
+
 def execute(
     code: LaneCode,
     device: Device,
@@ -386,26 +447,16 @@ def execute(
         return run.report_out
     arguments = flat_arguments(args, code.program.parameters)
     views, write_back = views_of(run, arguments, code)
-    kinds = dict(code.program.parameters)
-    values = [views[name] if name in views else lane_scalar(value, kinds[name] or "int64") for name, value in arguments]
-    for name, array in code.program.constants.items():
-        _add_views(run, [(name, array)], code, run.constants)
-    key = (grid, block)
-    with np.errstate(all="ignore"):
-        for blocks, may_restart, remaining in batches(run, code, lanes_per_batch):
-            batch = Batch(run, len(run.batches), blocks, may_restart, remaining)
-            run.batches.append(batch)
-            findings = len(run.report_out.findings)
-            try:
-                code.function(batch, batch.everything, *values)
-            except Irregular:
-                del run.report_out.findings[findings:]
-                run.batches.pop()
-                code.irregular.add(key)
-            except Stuck:
-                break
-            else:
-                batch.finish()
+    saved = [memory.raw.copy() for memory in run.memories] if code.may_wait else []
+    try:
+        run_lockstep(run, arguments, views, lanes_per_batch)
+    except Waits:
+        for memory, content in zip(run.memories, saved, strict=True):
+            if memory.raw.flags.writeable:
+                memory.raw[...] = content
+        run = Run(code.stepwise, device, grid, block, groups, shared_bytes, note_negative)
+        views, write_back = views_of(run, arguments, code)
+        run_stepwise(run, arguments, views)
     for copy, original in write_back:
         original[...] = copy
     if run.initcheck:
