@@ -161,19 +161,21 @@ class Conflict:
         # the index that the named lane used, in its own view
         index = self.view.index_of(self._address_of(lane))
         block, other_block = self.batch.block_of(my_column), run.batches[batch].block_of(column)
-        me = run.access(self.site, index, block, run.thread_of(int(self._spread(self.lanes.t)[lane])))
+        memory = self.view.pointed_to
+        thread_of_mine = run.thread_of(int(self._spread(self.lanes.t)[lane]))
+        me = run.access(self.site, index, block, thread_of_mine, memory)
         known = None if thread == UNKNOWN else run.thread_of(thread)
-        other = run.access(run.operations[serial], index, other_block, known)
+        other = run.access(run.operations[serial], index, other_block, known, memory)
         first, second = (other_site, site) if earlier else (site, other_site)
         between = "within a block" if block == other_block else "between blocks"
         text = ", ".join(str(i) for i in index)
         what = f"{second.noun} after {first.noun}"
         if same_value:
             message = (
-                f"several threads write the same value to {site.array}[{text}] ({self.view.memory.space}, {between})"
+                f"several threads write the same value to {me.array}[{text}] ({self.view.memory.space}, {between})"
             )
         else:
-            where = f"{site.array}[{text}] ({self.view.memory.space} memory, {between})"
+            where = f"{me.array}[{text}] ({self.view.memory.space} memory, {between})"
             message = f"{what} of {where} with nothing that orders them"
         run.report(
             "race",

@@ -363,7 +363,7 @@ class Batch:
         lane = int(np.flatnonzero(np.broadcast_to(bad, lanes.shape).reshape(-1))[0])
         block, thread = self._spot(lanes, lane)
         index = view.index_of(self._of_lane(lanes, address, lane))
-        me = self.run.access(site, index, block, thread)
+        me = self.run.access(site, index, block, thread, view.pointed_to)
         cell = f"{me.array}[{_text(index)}] ({view.memory.space} memory)"
         message = f"{me.action} {cell} before anything was written there"
         self.run.report("uninitialized_read", "error", message, me, None, view, pair=(site, site))
@@ -379,7 +379,7 @@ class Batch:
         if not self.run.unreported("out_of_bounds", site, site):
             return
         block, thread = self._spot(lanes, lane)
-        me = self.run.access(site, (first // size,), block, thread)
+        me = self.run.access(site, (first // size,), block, thread, memory)
         if memory.space == "null":
             message = f"{me.action} a null pointer"
         else:
@@ -411,7 +411,7 @@ class Batch:
             return
         lane = self._offender(lanes, wrong)
         block, thread = self._spot(lanes, lane)
-        me = self.run.access(site, None, block, thread)
+        me = self.run.access(site, None, block, thread, memory)
         first = self._of_lane(lanes, offset, lane)
         message = f"{me.action} {size} bytes at byte {first} of {memory.name!r}, which is no multiple of {size}"
         self.run.report("misaligned", "error", message, me, None, None, pair=(site, site))

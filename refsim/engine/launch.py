@@ -124,10 +124,11 @@ class Run:
         """True if this kind of finding is wanted and not yet reported for this pair of lines."""
         return GROUP_OF_KIND[kind] in self.groups and self._key(kind, a, b) not in self._seen
 
-    def access(self, site: int, index: Any, block: Any, thread: Any) -> Access:
-        """One side of a finding."""
+    def access(self, site: int, index: Any, block: Any, thread: Any, memory: Any = None) -> Access:
+        """One side of a finding; an access through a pointer is named after its `memory`, which `index` counts in."""
         s = self.sites[site]
-        return Access(s.place.file, s.place.line, s.place.text, s.action, s.array, index, block, thread)
+        array = s.array if memory is None else memory.name.split("@")[0]
+        return Access(s.place.file, s.place.line, s.place.text, s.action, array, index, block, thread)
 
     def report(
         self,

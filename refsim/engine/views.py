@@ -72,6 +72,11 @@ class View:
         self.varies = isinstance(offset, np.ndarray) or any(isinstance(n, np.ndarray) for n in shape)
         self.checked: list[Any] = [None] * len(shape)
 
+    @property
+    def pointed_to(self) -> Any:
+        """The memory, if this is a window for accesses through pointers; None for an array of the source."""
+        return None if self.wraps else self.memory
+
     # --------------------------------------------------------------------------------- lane structure
 
     def parts(self) -> tuple[Any, ...]:
