@@ -282,8 +282,10 @@ class LaneExpressions:
         (left, left_bits), (right, right_bits) = self.exact(e.left), self.exact(e.right)
         limit = MAGNITUDE_BITS.get(kind, 63)
         if combined_bits(e.op, left_bits, right_bits) > 62:
-            left, left_bits = self._wrapped(left, kind, left_bits), min(left_bits, limit)
-            right, right_bits = self._wrapped(right, kind, right_bits), min(right_bits, limit)
+            if left_bits > limit:
+                left, left_bits = self._wrapped(left, kind, left_bits), limit
+            if right_bits > limit:
+                right, right_bits = self._wrapped(right, kind, right_bits), limit
         return f"({left} {e.op} {right})", combined_bits(e.op, left_bits, right_bits)
 
     def index_value(self, e: Expr, place: Place | None) -> str:
