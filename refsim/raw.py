@@ -7,10 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from refsim.devices import Device
+from refsim.devices import Device, device_named
 from refsim.dialect import FLOATS, ITEM_BYTES, PointerType
 from refsim.engine.codegen import LaneCode, generate
-from refsim.frontends.cuda_cpp import Parameter, Translation, translate_one
+from refsim.frontends.cuda_cpp import Parameter, Translation, module_variable, translate_one
 
 
 class RawKernel:
@@ -51,7 +51,7 @@ class RawKernel:
         options: tuple[str, ...] = (),
         *,
         file: str | None = None,
-        _expressions: tuple[str, ...] | None = None,
+        _module: RawModule | None = None,
         **ignored: Any,
     ) -> None:
         if not isinstance(code, str) or not isinstance(name, str):
@@ -63,7 +63,9 @@ class RawKernel:
         self.name = name
         self.options = tuple(options)
         self.file = file
-        self._expressions = (name,) if _expressions is None else _expressions
+        self.max_dynamic_shared_size_bytes = 0
+        self._expressions = (name,) if _module is None else _module.name_expressions
+        self._variables: dict[str, Any] = {} if _module is None else _module.variables
         self._compiled: dict[str, tuple[Translation, LaneCode]] = {}
 
     def translation(self, device: Device) -> Translation:
@@ -93,7 +95,26 @@ class RawKernel:
             names = ", ".join(parameter.name for parameter in parameters)
             raise TypeError(f"{self.name} takes {len(parameters)} arguments ({names}), {len(args)} were given")
         pairs = zip(parameters, args, strict=True)
-        return tuple(value for parameter, arg in pairs for value in _leaves(parameter, arg, self.name))
+        values = [value for parameter, arg in pairs for value in _leaves(parameter, arg, self.name)]
+        for variable in self._on(device)[0].variables:
+            values.append(self._variables.setdefault(variable.name, variable.initial.copy()))
+        return tuple(values)
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """What CuPy tells about a compiled kernel, where the simulator knows it: threads, and bytes of memory."""
+        device = device_named("sim:sm_90")
+        translation = self.translation(device)
+        sizes = dict.fromkeys(("shared", "local", "constant"), 0)
+        for allocation in translation.program.allocations:
+            sizes[allocation.space] += allocation.size * ITEM_BYTES[allocation.dtype]
+        return {
+            "max_threads_per_block": translation.launch_bounds or device.max_threads_per_block,
+            "shared_size_bytes": sizes["shared"],
+            "local_size_bytes": sizes["local"],
+            "const_size_bytes": sizes["constant"],
+            "max_dynamic_shared_size_bytes": self.max_dynamic_shared_size_bytes or 48 * 1024,
+        }
 
     def __call__(
         self,
@@ -160,15 +181,25 @@ class RawModule:
         self.name_expressions = tuple(name_expressions or ())
         self.file = file
         self._ignored = ignored
+        self.variables: dict[str, Any] = {}
         self._kernels: dict[str, RawKernel] = {}
 
     def get_function(self, name: str) -> RawKernel:
         """A kernel by its name or name expression."""
         if name not in self._kernels:
             self._kernels[name] = RawKernel(
-                self.code, name, self.options, file=self.file, _expressions=self.name_expressions, **self._ignored
+                self.code, name, self.options, file=self.file, _module=self, **self._ignored
             )
         return self._kernels[name]
+
+    def get_global(self, name: str) -> Any:
+        """A ``__device__`` or ``__constant__`` variable: the array that launches of this module read and write."""
+        if name not in self.variables:
+            found = module_variable(
+                self.code, self.options, self.name_expressions, name, device_named("sim:sm_90"), self.file
+            )
+            self.variables[name] = found.initial.copy()
+        return self.variables[name]
 
 
 def _leaves(parameter: Parameter, value: Any, kernel: str) -> list[Any]:
@@ -200,7 +231,7 @@ def _raw_bytes(value: Any) -> bytes | None:
         return bytes(value)
     if isinstance(value, np.void) or (isinstance(value, np.generic) and value.dtype.kind == "c"):
         return value.tobytes()
-    if isinstance(value, np.ndarray) and value.ndim == 0:
+    if isinstance(value, np.ndarray) and value.size == 1:
         return value.tobytes()
     return None
 

@@ -29,7 +29,7 @@ struct grid_group {
 };
 REFSIM_DEVICE inline grid_group this_grid() { return grid_group{}; }
 
-template <unsigned int n, typename Parent = void> struct thread_block_tile {
+template <unsigned int n, typename __Parent = void> struct thread_block_tile {
   REFSIM_DEVICE static unsigned int thread_rank() { return thread_block::thread_rank() % n; }
   REFSIM_DEVICE static constexpr unsigned int size() { return n; }
   REFSIM_DEVICE static constexpr unsigned int num_threads() { return n; }
@@ -40,15 +40,15 @@ template <unsigned int n, typename Parent = void> struct thread_block_tile {
     return n == sizeof(refsim_mask) * 8 ? (refsim_mask)-1 : ((((refsim_mask)1 << (n % (sizeof(refsim_mask) * 8))) - 1) << first);
   }
   REFSIM_DEVICE void sync() const { __syncwarp(mask()); }
-  template <typename T> REFSIM_DEVICE T shfl(T x, int lane) const { return __shfl_sync(mask(), x, lane, n); }
-  template <typename T> REFSIM_DEVICE T shfl_up(T x, unsigned int d) const { return __shfl_up_sync(mask(), x, d, n); }
-  template <typename T> REFSIM_DEVICE T shfl_down(T x, unsigned int d) const { return __shfl_down_sync(mask(), x, d, n); }
-  template <typename T> REFSIM_DEVICE T shfl_xor(T x, int m) const { return __shfl_xor_sync(mask(), x, m, n); }
+  template <typename __T> REFSIM_DEVICE __T shfl(__T x, int lane) const { return __shfl_sync(mask(), x, lane, n); }
+  template <typename __T> REFSIM_DEVICE __T shfl_up(__T x, unsigned int d) const { return __shfl_up_sync(mask(), x, d, n); }
+  template <typename __T> REFSIM_DEVICE __T shfl_down(__T x, unsigned int d) const { return __shfl_down_sync(mask(), x, d, n); }
+  template <typename __T> REFSIM_DEVICE __T shfl_xor(__T x, int m) const { return __shfl_xor_sync(mask(), x, m, n); }
   REFSIM_DEVICE int any(int p) const { return __any_sync(mask(), p); }
   REFSIM_DEVICE int all(int p) const { return __all_sync(mask(), p); }
   REFSIM_DEVICE refsim_mask ballot(int p) const { return __ballot_sync(mask(), p) >> (__refsim_lane() / n * n); }
 };
-template <unsigned int n, typename Group> REFSIM_DEVICE inline thread_block_tile<n> tiled_partition(const Group&) {
+template <unsigned int n, typename __Group> REFSIM_DEVICE inline thread_block_tile<n> tiled_partition(const __Group&) {
   return thread_block_tile<n>{};
 }
 
@@ -62,7 +62,7 @@ struct coalesced_group {
   REFSIM_DEVICE void sync() const { __syncwarp(lanes); }
   REFSIM_DEVICE int any(int p) const { return __any_sync(lanes, p); }
   REFSIM_DEVICE int all(int p) const { return __all_sync(lanes, p); }
-  template <typename T> REFSIM_DEVICE T shfl(T x, int rank) const {
+  template <typename __T> REFSIM_DEVICE __T shfl(__T x, int rank) const {
     int source = 0;
     for (int lane = 0, seen = 0; lane < warpSize; ++lane) {
       if ((lanes >> lane) & 1) {
@@ -74,13 +74,13 @@ struct coalesced_group {
   }
 };
 REFSIM_DEVICE inline coalesced_group coalesced_threads() { return coalesced_group{__activemask()}; }
-template <typename Group> REFSIM_DEVICE inline void sync(const Group& g) { g.sync(); }
+template <typename __Group> REFSIM_DEVICE inline void sync(const __Group& g) { g.sync(); }
 
-template <typename T> struct plus { REFSIM_DEVICE T operator()(T a, T b) const { return a + b; } };
-template <typename T> struct less { REFSIM_DEVICE T operator()(T a, T b) const { return b < a ? b : a; } };
-template <typename T> struct greater { REFSIM_DEVICE T operator()(T a, T b) const { return a < b ? b : a; } };
-template <unsigned int n, typename P, typename T, typename Op>
-REFSIM_DEVICE inline T reduce(const thread_block_tile<n, P>& tile, T x, Op op) {
+template <typename __T> struct plus { REFSIM_DEVICE __T operator()(__T a, __T b) const { return a + b; } };
+template <typename __T> struct less { REFSIM_DEVICE __T operator()(__T a, __T b) const { return b < a ? b : a; } };
+template <typename __T> struct greater { REFSIM_DEVICE __T operator()(__T a, __T b) const { return a < b ? b : a; } };
+template <unsigned int n, typename __P, typename __T, typename __Op>
+REFSIM_DEVICE inline __T reduce(const thread_block_tile<n, __P>& tile, __T x, __Op op) {
   for (int d = n / 2; d > 0; d /= 2) x = op(x, tile.shfl_xor(x, d));
   return x;
 }

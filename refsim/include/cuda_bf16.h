@@ -6,11 +6,11 @@ struct alignas(4) __nv_bfloat162 {
   __nv_bfloat16 x, y;
 };
 typedef __nv_bfloat162 nv_bfloat162;
-#define T __nv_bfloat16
-#define T2 __nv_bfloat162
+#define __T __nv_bfloat16
+#define __T2 __nv_bfloat162
 #include "refsim_half_operations.inc"
-#undef T
-#undef T2
+#undef __T
+#undef __T2
 #define REFSIM_F REFSIM_DEVICE inline
 REFSIM_DEVICE unsigned short __refsim_bfloat16_as_ushort(__nv_bfloat16);
 REFSIM_DEVICE __nv_bfloat16 __refsim_ushort_as_bfloat16(unsigned short);

@@ -7,11 +7,11 @@ struct alignas(4) __half2 {
 };
 typedef __half2 half2;
 struct __half_raw { unsigned short x; };
-#define T __half
-#define T2 __half2
+#define __T __half
+#define __T2 __half2
 #include "refsim_half_operations.inc"
-#undef T
-#undef T2
+#undef __T
+#undef __T2
 #define REFSIM_F REFSIM_DEVICE inline
 REFSIM_DEVICE unsigned short __refsim_half_as_ushort(__half);
 REFSIM_DEVICE __half __refsim_ushort_as_half(unsigned short);

@@ -1,6 +1,6 @@
 // Barriers, warp operations, atomics, bit functions and the like, declared only.
 #pragma once
-template <typename T> struct refsim_same { using type = T; };
+template <typename __T> struct refsim_same { using type = __T; };
 
 REFSIM_DEVICE void __refsim_assert(bool, const char*);
 REFSIM_DEVICE int printf(const char*, ...);
@@ -34,24 +34,24 @@ REFSIM_DEVICE int __all_sync(refsim_mask, int);
 REFSIM_DEVICE int __any_sync(refsim_mask, int);
 REFSIM_DEVICE int __uni_sync(refsim_mask, int);
 REFSIM_DEVICE refsim_mask __ballot_sync(refsim_mask, int);
-template <typename T> REFSIM_DEVICE T __shfl_sync(refsim_mask, T, int, int = warpSize);
-template <typename T> REFSIM_DEVICE T __shfl_up_sync(refsim_mask, T, unsigned int, int = warpSize);
-template <typename T> REFSIM_DEVICE T __shfl_down_sync(refsim_mask, T, unsigned int, int = warpSize);
-template <typename T> REFSIM_DEVICE T __shfl_xor_sync(refsim_mask, T, int, int = warpSize);
-template <typename T> REFSIM_DEVICE refsim_mask __match_any_sync(refsim_mask, T);
-template <typename T> REFSIM_DEVICE refsim_mask __match_all_sync(refsim_mask, T, int*);
-template <typename T> REFSIM_DEVICE T __reduce_add_sync(refsim_mask, T);
-template <typename T> REFSIM_DEVICE T __reduce_min_sync(refsim_mask, T);
-template <typename T> REFSIM_DEVICE T __reduce_max_sync(refsim_mask, T);
-template <typename T> REFSIM_DEVICE T __reduce_and_sync(refsim_mask, T);
-template <typename T> REFSIM_DEVICE T __reduce_or_sync(refsim_mask, T);
-template <typename T> REFSIM_DEVICE T __reduce_xor_sync(refsim_mask, T);
+template <typename __T> REFSIM_DEVICE __T __shfl_sync(refsim_mask, __T, int, int = warpSize);
+template <typename __T> REFSIM_DEVICE __T __shfl_up_sync(refsim_mask, __T, unsigned int, int = warpSize);
+template <typename __T> REFSIM_DEVICE __T __shfl_down_sync(refsim_mask, __T, unsigned int, int = warpSize);
+template <typename __T> REFSIM_DEVICE __T __shfl_xor_sync(refsim_mask, __T, int, int = warpSize);
+template <typename __T> REFSIM_DEVICE refsim_mask __match_any_sync(refsim_mask, __T);
+template <typename __T> REFSIM_DEVICE refsim_mask __match_all_sync(refsim_mask, __T, int*);
+template <typename __T> REFSIM_DEVICE __T __reduce_add_sync(refsim_mask, __T);
+template <typename __T> REFSIM_DEVICE __T __reduce_min_sync(refsim_mask, __T);
+template <typename __T> REFSIM_DEVICE __T __reduce_max_sync(refsim_mask, __T);
+template <typename __T> REFSIM_DEVICE __T __reduce_and_sync(refsim_mask, __T);
+template <typename __T> REFSIM_DEVICE __T __reduce_or_sync(refsim_mask, __T);
+template <typename __T> REFSIM_DEVICE __T __reduce_xor_sync(refsim_mask, __T);
 REFSIM_DEVICE unsigned int __refsim_lane();
 
 #define REFSIM_ATOMIC(name)                                                        \
-  template <typename T> REFSIM_DEVICE T name(T*, typename refsim_same<T>::type);   \
-  template <typename T> REFSIM_DEVICE T name##_block(T*, typename refsim_same<T>::type); \
-  template <typename T> REFSIM_DEVICE T name##_system(T*, typename refsim_same<T>::type);
+  template <typename __T> REFSIM_DEVICE __T name(__T*, typename refsim_same<__T>::type);   \
+  template <typename __T> REFSIM_DEVICE __T name##_block(__T*, typename refsim_same<__T>::type); \
+  template <typename __T> REFSIM_DEVICE __T name##_system(__T*, typename refsim_same<__T>::type);
 REFSIM_ATOMIC(atomicAdd)
 REFSIM_ATOMIC(atomicSub)
 REFSIM_ATOMIC(atomicExch)
@@ -63,23 +63,23 @@ REFSIM_ATOMIC(atomicAnd)
 REFSIM_ATOMIC(atomicOr)
 REFSIM_ATOMIC(atomicXor)
 #undef REFSIM_ATOMIC
-template <typename T>
-REFSIM_DEVICE T atomicCAS(T*, typename refsim_same<T>::type, typename refsim_same<T>::type);
-template <typename T>
-REFSIM_DEVICE T atomicCAS_block(T*, typename refsim_same<T>::type, typename refsim_same<T>::type);
-template <typename T>
-REFSIM_DEVICE T atomicCAS_system(T*, typename refsim_same<T>::type, typename refsim_same<T>::type);
+template <typename __T>
+REFSIM_DEVICE __T atomicCAS(__T*, typename refsim_same<__T>::type, typename refsim_same<__T>::type);
+template <typename __T>
+REFSIM_DEVICE __T atomicCAS_block(__T*, typename refsim_same<__T>::type, typename refsim_same<__T>::type);
+template <typename __T>
+REFSIM_DEVICE __T atomicCAS_system(__T*, typename refsim_same<__T>::type, typename refsim_same<__T>::type);
 
-template <typename T> REFSIM_DEVICE T __ldg(const T*);
-template <typename T> REFSIM_DEVICE T __ldca(const T*);
-template <typename T> REFSIM_DEVICE T __ldcg(const T*);
-template <typename T> REFSIM_DEVICE T __ldcs(const T*);
-template <typename T> REFSIM_DEVICE T __ldlu(const T*);
-template <typename T> REFSIM_DEVICE T __ldcv(const T*);
-template <typename T> REFSIM_DEVICE void __stwb(T*, typename refsim_same<T>::type);
-template <typename T> REFSIM_DEVICE void __stcg(T*, typename refsim_same<T>::type);
-template <typename T> REFSIM_DEVICE void __stcs(T*, typename refsim_same<T>::type);
-template <typename T> REFSIM_DEVICE void __stwt(T*, typename refsim_same<T>::type);
+template <typename __T> REFSIM_DEVICE __T __ldg(const __T*);
+template <typename __T> REFSIM_DEVICE __T __ldca(const __T*);
+template <typename __T> REFSIM_DEVICE __T __ldcg(const __T*);
+template <typename __T> REFSIM_DEVICE __T __ldcs(const __T*);
+template <typename __T> REFSIM_DEVICE __T __ldlu(const __T*);
+template <typename __T> REFSIM_DEVICE __T __ldcv(const __T*);
+template <typename __T> REFSIM_DEVICE void __stwb(__T*, typename refsim_same<__T>::type);
+template <typename __T> REFSIM_DEVICE void __stcg(__T*, typename refsim_same<__T>::type);
+template <typename __T> REFSIM_DEVICE void __stcs(__T*, typename refsim_same<__T>::type);
+template <typename __T> REFSIM_DEVICE void __stwt(__T*, typename refsim_same<__T>::type);
 
 REFSIM_DEVICE int __popc(unsigned int);
 REFSIM_DEVICE int __popcll(unsigned long long);

@@ -20,7 +20,8 @@
 #define HUGE_VALF __builtin_inff()
 #define REFSIM_DEVICE __attribute__((device))
 #define assert(condition) __refsim_assert((condition), #condition)
-#define offsetof(type, member) __builtin_offsetof(type, member)
+#define offsetof(type, member) ((size_t) & ((type*)0)->member)
+#define __builtin_offsetof(type, member) offsetof(type, member)
 
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;

@@ -1,14 +1,14 @@
 // Built-in vector types, dim3 and the index variables.
 #pragma once
-#define REFSIM_VECTOR(name, T, a2, a4)                                                      \
-  struct name##1 { T x; };                                                                  \
-  struct alignas(a2) name##2 { T x, y; };                                                   \
-  struct name##3 { T x, y, z; };                                                            \
-  struct alignas(a4) name##4 { T x, y, z, w; };                                             \
-  REFSIM_DEVICE name##1 make_##name##1(T x);                                                \
-  REFSIM_DEVICE name##2 make_##name##2(T x, T y);                                           \
-  REFSIM_DEVICE name##3 make_##name##3(T x, T y, T z);                                      \
-  REFSIM_DEVICE name##4 make_##name##4(T x, T y, T z, T w);
+#define REFSIM_VECTOR(name, __T, a2, a4)                                                      \
+  struct name##1 { __T x; };                                                                  \
+  struct alignas(a2) name##2 { __T x, y; };                                                   \
+  struct name##3 { __T x, y, z; };                                                            \
+  struct alignas(a4) name##4 { __T x, y, z, w; };                                             \
+  REFSIM_DEVICE name##1 make_##name##1(__T x);                                                \
+  REFSIM_DEVICE name##2 make_##name##2(__T x, __T y);                                           \
+  REFSIM_DEVICE name##3 make_##name##3(__T x, __T y, __T z);                                      \
+  REFSIM_DEVICE name##4 make_##name##4(__T x, __T y, __T z, __T w);
 REFSIM_VECTOR(char, signed char, 2, 4)
 REFSIM_VECTOR(uchar, unsigned char, 2, 4)
 REFSIM_VECTOR(short, short, 4, 8)

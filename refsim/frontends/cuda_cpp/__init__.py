@@ -5,10 +5,12 @@ from refsim.frontends.cuda_cpp.translator import (
     Parameter,
     Translation,
     kernel_names,
+    module_variable,
     translate_one,
     translate_source,
 )
 
 __all__ = [
-    "ClangError", "CompileError", "Parameter", "Translation", "kernel_names", "translate_one", "translate_source",
+    "ClangError", "CompileError", "Parameter", "Translation", "kernel_names", "module_variable", "translate_one",
+    "translate_source",
 ]  # fmt: skip

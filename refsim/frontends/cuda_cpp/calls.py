@@ -110,7 +110,7 @@ class Calls(Expressions):
                     return this
                 raise self.unsupported(f"function {function.name}() has no body and is not a known intrinsic", node)
             actual = self._defaults(function, arguments, node)
-            values = self.ordered(*[self._argument_action(argument, None) for argument in actual])
+            values = self.ordered(*[self._argument_action(argument, False) for argument in actual])
             return handler(cast("Declarations", self), Call(node, function.name, values, actual, self.type_of(node)))
         return self.inline(definition, this, arguments, node)
 
@@ -142,8 +142,8 @@ class Calls(Expressions):
                     return found
         return []
 
-    def _argument_action(self, argument: Node, parameter: CType | None) -> Callable[[], Any]:
-        if isinstance(parameter, Reference):
+    def _argument_action(self, argument: Node, by_reference: bool) -> Callable[[], Any]:
+        if by_reference:
             return lambda: self.lvalue(argument)
         return lambda: self.rvalue(argument)
 
@@ -154,6 +154,10 @@ class Calls(Expressions):
         if any(frame.node.id == function.id for frame in self.frames) or len(self.frames) > DEEPEST:
             raise self.unsupported(f"recursive function {function.name}() is not supported", node)
         parameters = function.children("ParmVarDecl")
+        if len(arguments) != len(parameters):
+            raise self.unsupported(f"call of {function.name}() with a variable number of arguments", node)
+        actual = self._defaults(function, arguments, node)
+        values = self.ordered(*[self._argument_action(a, _is_reference(p)) for a, p in zip(actual, parameters)])
         self.kinds.scopes.append(function)
         try:
             signature = self.type_of(function)
@@ -161,10 +165,6 @@ class Calls(Expressions):
         finally:
             self.kinds.scopes.pop()
         assert isinstance(signature, Function)
-        if len(arguments) != len(parameters):
-            raise self.unsupported(f"call of {function.name}() with a variable number of arguments", node)
-        actual = self._defaults(function, arguments, node)
-        values = self.ordered(*[self._argument_action(a, kind) for a, kind in zip(actual, kinds)])
         frame = Frame(function, self.place(node), signature.result, this)
         shape = self._shape(function)
         bound = [
@@ -477,6 +477,12 @@ class Calls(Expressions):
                     names[number] = "=" + name.split(mark)[0].strip()
                     break
         return names
+
+
+def _is_reference(parameter: Node) -> bool:
+    """True for a parameter passed by reference; an array's reference ends in brackets."""
+    text = parameter.type_text
+    return text.rstrip().endswith("&") or "(&" in text.split("<")[0]
 
 
 def _captured(operand: Node) -> str:

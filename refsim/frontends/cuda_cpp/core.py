@@ -10,10 +10,10 @@ from refsim.devices import Device
 from refsim.dialect import (
     Allocation,
     Assign,
-    Const,
     Expr,
     NullPointer,
     Place,
+    PointerAdd,
     PointerType,
     Stmt,
     Type,
@@ -56,6 +56,16 @@ class Frame:
     jumps: list[tuple[str, str]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class ModuleVariable:
+    """A ``__device__`` or ``__constant__`` variable: name, element type, initial value, and whether it is constant."""
+
+    name: str
+    dtype: str
+    initial: Any
+    constant: bool
+
+
 class Core:
     """The base of `refsim.frontends.cuda_cpp.translator.Translator`."""
 
@@ -69,6 +79,7 @@ class Core:
         self.types: dict[str, Type] = {}
         self.allocations: dict[str, Allocation] = {}
         self.constants: dict[str, Any] = {}
+        self.module_variables: dict[str, ModuleVariable] = {}
         self.variables: dict[str, LValue] = {}
         self.globals: dict[str, LValue] = {}
         self.lambdas: dict[str, list[tuple[int, str]]] = {}
@@ -141,16 +152,17 @@ class Core:
         self.types[unique] = kind
         return Var(unique, type=kind)
 
-    def assign(self, variable: Expr, value: Expr) -> None:
-        """Assign a program variable."""
+    def assign(self, variable: Expr, value: Expr, node: Node | None = None) -> None:
+        """Assign a program variable; with a node, an overflow of an int that later indexes memory is reported."""
         assert isinstance(variable, Var)
-        self.out.append(Assign(variable.name, value))
+        place = self.place(node) if node is not None and variable.type == "int32" else None
+        self.out.append(Assign(variable.name, value, place))
 
     def temporary(self, value: Expr) -> Expr:
         """The value in a variable of its own, unless it cannot change."""
         if self.is_stable(value) and not isinstance(value, PURE):
             return value
-        variable = self.variable("t@", value.type)
+        variable = self.variable(root_name(value) if isinstance(value.type, PointerType) else "t@", value.type)
         self.stable.add(variable.name)
         self.assign(variable, value)
         return variable
@@ -231,4 +243,8 @@ class Core:
         return InMemory(place.pointer, place.offset + offset, kind)
 
 
-INT64_ZERO = Const(0, type="int64")
+def root_name(value: Expr) -> str:
+    """Name of the variable that a pointer was made from."""
+    while isinstance(value, PointerAdd):
+        value = value.pointer
+    return value.name.split("@")[0] or "t@" if isinstance(value, Var) else "t@"

@@ -6,10 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from refsim.dialect import ITEM_BYTES, Assign, Binary, Compare, Const, Expr, Loop, NullPointer, StoreAt, Var
+from refsim.dialect import (
+    ITEM_BYTES,
+    Assign,
+    Binary,
+    Compare,
+    Const,
+    Expr,
+    Loop,
+    NullPointer,
+    PointerType,
+    StoreAt,
+    Var,
+)
 from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.calls import Calls
-from refsim.frontends.cuda_cpp.core import Frame
+from refsim.frontends.cuda_cpp.core import Frame, ModuleVariable
 from refsim.frontends.cuda_cpp.expressions import CONSTRUCTIONS, TRANSPARENT
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.types import Array, CType, Pointer, Record, Reference, Scalar, Void, constant_value
@@ -146,19 +158,32 @@ class Declarations(Calls):
         kind = self.type_of(node)
         initial = initialiser(node)
         explicit = any(not child.get("implicit") for child in node.children("CUDAConstantAttr"))
-        if not explicit and not _is_const(node) and not node.get("constexpr"):
-            raise self.unsupported(f"variable {node.name!r} in device memory is not supported", node)
         if isinstance(kind, Reference):
             raise self.unsupported(f"reference {node.name!r} outside of a function", node)
         values: dict[int, Expr] = {}
         if initial is not None:
             values = self._evaluate(kind, initial, node)
-        if isinstance(kind, Scalar) and not explicit and initial is not None:
+        in_device = not _is_const(node) and node.has("CUDADeviceAttr", "HIPManagedAttr")
+        if explicit or in_device:
+            return self._module_variable(kind, values, explicit, node)
+        if not _is_const(node):
+            raise self.unsupported(f"variable {node.name!r} of the host is not supported", node)
+        if isinstance(kind, Scalar) and initial is not None:
             return InObject(Object(kind, "", {0: values[0]}), 0, kind)
         place = self.allocate(kind, node.name, "constant", node)
         assert isinstance(place.pointer, Var)
-        self.constants[place.pointer.name] = self._image(kind, values, place.pointer.name, node)
+        dtype, shape = self.shape_of(kind)
+        self.constants[place.pointer.name] = self._image(kind, values, dtype, shape)
         return place
+
+    def _module_variable(self, kind: CType, values: dict[int, Expr], constant: bool, node: Node) -> LValue:
+        """A variable of the module, which keeps its value between launches: a hidden parameter of the kernel."""
+        dtype, shape = self.ask(self.shape_of, kind, node=node)
+        name = self.fresh(node.name)
+        self.stable.add(name)
+        image = self._image(kind, values, dtype, shape)
+        self.module_variables[name] = ModuleVariable(node.name, dtype, image, constant)
+        return InMemory(Var(name, type=PointerType(dtype)), 0, kind)
 
     def _evaluate(self, kind: CType, initial: Node, node: Node) -> dict[int, Expr]:
         """Values of the leaves of a constant, which must be known."""
@@ -189,15 +214,14 @@ class Declarations(Calls):
             return {offset + at: leaf for at, leaf in value.leaves.items()}
         return {offset: self.expression(value, node)}
 
-    def _image(self, kind: CType, values: dict[int, Expr], name: str, node: Node) -> Any:
-        """The bytes of a constant as an array of its allocation's type."""
-        allocation = self.allocations[name]
+    def _image(self, kind: CType, values: dict[int, Expr], dtype: str, shape: tuple[int, ...]) -> Any:
+        """The bytes of a constant as an array."""
         image = np.zeros(self.kinds.bytes(kind), np.uint8)
         for offset, value in values.items():
             assert isinstance(value, Const)
             data = np.array(value.value, _numpy_dtype(str(value.type)))
             image[offset : offset + data.itemsize] = np.frombuffer(data.tobytes(), np.uint8)
-        return image.view(_numpy_dtype(allocation.dtype)).reshape(allocation.shape)
+        return image.view(_numpy_dtype(dtype)).reshape(shape)
 
     def _enumerator(self, node: Node, declared: dict[str, Any]) -> Value:
         found = self.tree.declaration(declared["id"])

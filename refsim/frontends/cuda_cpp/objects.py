@@ -194,7 +194,7 @@ class Objects(Core):
             leaf = place.object.leaves.get(place.offset)
             if not isinstance(leaf, Var):
                 raise self.unsupported(f"a write to part of an object of type {describe(place.object.type)}", node)
-            self.assign(leaf, self.expression(value, node))
+            self.assign(leaf, self.expression(value, node), node)
             return
         expression = self.expression(value, node)
         if isinstance(expression.type, PointerType):

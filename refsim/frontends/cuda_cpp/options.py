@@ -36,7 +36,9 @@ class Options:
     standard
         Language standard, such as ``"c++17"``.
     clang
-        Arguments passed on to clang: definitions and include folders, in order.
+        Arguments passed on to clang: include folders and files, in order.
+    definitions
+        Lines that define and undefine macros. They come after our own headers, which no macro can break then.
     fast_math
         ``--use_fast_math``: ``sinf`` and friends become their intrinsics.
     fmad
@@ -48,6 +50,7 @@ class Options:
 
     standard: str = "c++17"
     clang: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
     fast_math: bool = False
     fmad: bool = False
     device_default: bool = False
@@ -90,7 +93,16 @@ def parse(options: tuple[str, ...]) -> Options:
                 f"unknown compiler option {word!r}; known are -D, -I, -U, -include, -std=, --use_fast_math, -fmad=, "
                 "-default-device"
             )
-    return Options(standard, tuple(passed), fast_math, fmad, device_default)
+    lines = tuple(_definition(word) for word in passed if word[:2] in ("-D", "-U"))
+    others = tuple(word for word in passed if word[:2] not in ("-D", "-U"))
+    return Options(standard, others, lines, fast_math, fmad, device_default)
+
+
+def _definition(word: str) -> str:
+    name, _, value = word[2:].partition("=")
+    if word.startswith("-U"):
+        return f"#undef {name}"
+    return f"#define {name} {value if '=' in word else 1}"
 
 
 def _passed(name: str, value: str, word: str) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refsim.devices import Device
-from refsim.dialect import Program, Type, Var
+from refsim.dialect import PointerType, Program, Type, Var
 from refsim.errors import KernelTypeError
-from refsim.frontends.cuda_cpp.core import Frame
+from refsim.frontends.cuda_cpp.core import Frame, ModuleVariable
 from refsim.frontends.cuda_cpp.options import Options, parse
 from refsim.frontends.cuda_cpp.source import INCLUDE, NAME_PREFIX, Preprocessed, preprocess, syntax_tree
 from refsim.frontends.cuda_cpp.statements import Statements
@@ -45,11 +45,15 @@ class Parameter:
 
 @dataclass
 class Translation:
-    """A translated kernel: its program, the types of its variables, and its parameters in C++."""
+    """A translated kernel: its program, the types of its variables, and its parameters in C++.
+
+    The program's parameters are the leaves of `parameters`, then a pointer for each of `variables`.
+    """
 
     program: Program
     types: dict[str, Type]
     parameters: tuple[Parameter, ...] = ()
+    variables: tuple[ModuleVariable, ...] = ()
     launch_bounds: int | None = None
     files: tuple[str, ...] = field(default=())
 
@@ -76,14 +80,18 @@ class Translator(Statements):
         self.statement(function.children("CompoundStmt")[-1])
         self.frames.pop()
         self.kinds.scopes.pop()
-        typed = tuple((leaf, kind) for parameter in parameters for leaf, _, kind in parameter.leaves)
+        typed = (
+            *((leaf, kind) for parameter in parameters for leaf, _, kind in parameter.leaves),
+            *((name, PointerType(variable.dtype)) for name, variable in self.module_variables.items()),
+        )
         allocations = tuple(self.allocations.values())
         program = Program(
             name, place, typed, self.out, allocations, self.constants, wraps_negative=False
         )
         names = {leaf for leaf, _ in typed}
         types = {variable: kind for variable, kind in self.types.items() if variable not in names}
-        return Translation(program, types, tuple(parameters), self._launch_bounds(function))
+        variables = tuple(self.module_variables.values())
+        return Translation(program, types, tuple(parameters), variables, self._launch_bounds(function))
 
     def _kernel_parameter(self, node: Node) -> Parameter:
         kind = self.type_of(node)
@@ -183,6 +191,29 @@ def translate_one(
     if known not in _translations:
         _translations[known] = _translate(unit, name, device, parsed)
     return _translations[known]
+
+
+def module_variable(
+    code: str, options: tuple[str, ...], expressions: tuple[str, ...], name: str, device: Device, file: str | None
+) -> ModuleVariable:
+    """A ``__device__`` or ``__constant__`` variable of a source by its name, ``ns::name`` inside a namespace.
+
+    Raises
+    ------
+    KeyError
+        If there is none of that name.
+    """
+    parsed = parse(options)
+    unit = _unit(code, parsed, expressions, device, file or "<kernel>")
+    for node in unit.tree.declarations.values():
+        spaces = [a.name for a in node.ancestors() if a.kind == "NamespaceDecl"]
+        full = "::".join([*reversed(spaces), node.name])
+        if node.kind == "VarDecl" and name in (full, node.get("mangledName")):
+            translator = Translator(unit.tree, device, parsed, frozenset())
+            translator.global_variable(node)
+            for variable in translator.module_variables.values():
+                return variable
+    raise KeyError(f"there is no __device__ or __constant__ variable {name!r}")
 
 
 def kernel_names(code: str, options: tuple[str, ...], device: Device, file: str | None = None) -> list[str]:

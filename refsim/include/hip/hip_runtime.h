@@ -2,7 +2,7 @@
 #pragma once
 #include "../refsim_prelude.h"
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
-#define HIP_DYNAMIC_SHARED(T, name) extern __shared__ T name[];
+#define HIP_DYNAMIC_SHARED(__T, name) extern __shared__ __T name[];
 #define hipThreadIdx_x threadIdx.x
 #define hipThreadIdx_y threadIdx.y
 #define hipThreadIdx_z threadIdx.z
@@ -15,22 +15,22 @@
 #define hipGridDim_x gridDim.x
 #define hipGridDim_y gridDim.y
 #define hipGridDim_z gridDim.z
-template <typename T> REFSIM_DEVICE T __shfl(T, int, int = warpSize);
-template <typename T> REFSIM_DEVICE T __shfl_up(T, unsigned int, int = warpSize);
-template <typename T> REFSIM_DEVICE T __shfl_down(T, unsigned int, int = warpSize);
-template <typename T> REFSIM_DEVICE T __shfl_xor(T, int, int = warpSize);
+template <typename __T> REFSIM_DEVICE __T __shfl(__T, int, int = warpSize);
+template <typename __T> REFSIM_DEVICE __T __shfl_up(__T, unsigned int, int = warpSize);
+template <typename __T> REFSIM_DEVICE __T __shfl_down(__T, unsigned int, int = warpSize);
+template <typename __T> REFSIM_DEVICE __T __shfl_xor(__T, int, int = warpSize);
 REFSIM_DEVICE int __all(int);
 REFSIM_DEVICE int __any(int);
 REFSIM_DEVICE unsigned long long __ballot(int);
 REFSIM_DEVICE unsigned int __lane_id();
 REFSIM_DEVICE float unsafeAtomicAdd(float*, float);
 REFSIM_DEVICE double unsafeAtomicAdd(double*, double);
-#define REFSIM_VECTOR_OPERATOR(V, T, op, M)                                                              \
+#define REFSIM_VECTOR_OPERATOR(V, __T, op, M)                                                              \
   REFSIM_DEVICE inline V operator op(V a, V b) { V r; M(r, a, op b, ) return r; }                         \
   REFSIM_DEVICE inline V& operator op##=(V& a, V b) { a = a op b; return a; }
-#define REFSIM_SCALED(V, T, M)                                                                           \
-  REFSIM_DEVICE inline V operator*(V a, T s) { V r; M##_SCALAR(r, a, s) return r; }                       \
-  REFSIM_DEVICE inline V operator*(T s, V a) { return a * s; }
+#define REFSIM_SCALED(V, __T, M)                                                                           \
+  REFSIM_DEVICE inline V operator*(V a, __T s) { V r; M##_SCALAR(r, a, s) return r; }                       \
+  REFSIM_DEVICE inline V operator*(__T s, V a) { return a * s; }
 #define REFSIM_TWO(r, a, b, unused) r.x = a.x b.x; r.y = a.y b.y;
 #define REFSIM_FOUR(r, a, b, unused) r.x = a.x b.x; r.y = a.y b.y; r.z = a.z b.z; r.w = a.w b.w;
 #define REFSIM_TWO_SCALAR(r, a, s) r.x = a.x * s; r.y = a.y * s;
