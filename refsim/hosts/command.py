@@ -32,8 +32,8 @@ def run(
 ) -> None:
     """Run SCRIPT, which uses numba.cuda or cupy, without a GPU and under checks.
 
-    Findings of all launches are printed at the end, to the standard error stream. Exit status: the script's own; 1 if
-    that is 0 and there are errors.
+    Findings of all launches are printed at the end, to the standard error stream. Exit status: 1 if there are errors,
+    else the script's own.
     """
     if not device.startswith("sim:"):
         raise click.UsageError(f"device {device!r} is not a simulated one; give sim:NAME, for example sim:sm_90")
@@ -44,4 +44,4 @@ def run(
     status = run_script(script, arguments, session, simulate)
     sys.stdout.flush()
     click.echo(session.summary(), err=True)
-    raise click.exceptions.Exit(status if status or session.ok else 1)
+    raise click.exceptions.Exit(status if session.ok else 1)

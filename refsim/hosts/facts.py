@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from refsim.devices import Device
 
-# Multiprocessors (CUDA) or compute units (HIP) of one product, by the makers' data sheets: V100, T4, A100, A10, L4, H100,
-# B200, RTX PRO 6000; MI250X (one die), MI300X, MI355X, RX 7900 XTX. Scripts size their grids by this number.
+# Multiprocessors (CUDA) or compute units (HIP) of one product, by the makers' data sheets: V100, T4, A100, A10, L4,
+# H100, B200, RTX PRO 6000; MI250X (one die), MI300X, MI355X, RX 7900 XTX. Scripts size their grids by this number.
 MULTIPROCESSORS = {
     "sm_70": 80, "sm_75": 40, "sm_80": 108, "sm_86": 72, "sm_89": 58, "sm_90": 132, "sm_100": 148, "sm_120": 188,
     "gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1100": 96, "warp16": 4,

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import io
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import refsim
+from refsim.hosts.frames import is_own
 from refsim.hosts.session import Session, activate
 from refsim.hosts.stand_ins import stand_ins
 
 INTERRUPTED = 130
-_OWN_CODE = str(Path(refsim.__file__).parent)
 
 
 def run_script(path: str | Path, arguments: Sequence[str], session: Session, simulate: bool = True) -> int:
@@ -47,7 +48,7 @@ def run_script(path: str | Path, arguments: Sequence[str], session: Session, sim
     name = str(Path(path).absolute())
     module = types.ModuleType("__main__")
     module.__file__ = name
-    vars(module).update(__builtins__=__builtins__, __cached__=None)
+    vars(module).update(__builtins__=builtins, __cached__=None)
     with _as_main(module, [str(path), *arguments]), stand_ins(simulate), _active(session):
         try:
             exec(compile(source, name, "exec", dont_inherit=True), vars(module))
@@ -58,8 +59,16 @@ def run_script(path: str | Path, arguments: Sequence[str], session: Session, sim
             _print_exception(error)
             return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         finally:
+            _join_threads()
             sys.stdout.flush()
     return 0
+
+
+def _join_threads() -> None:
+    """Wait for the threads that Python would wait for before it exits."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 @contextlib.contextmanager
@@ -75,7 +84,8 @@ def _as_main(module: types.ModuleType, argv: list[str]) -> Iterator[None]:
         folder = sys.path[0]
         sys.modules["__main__"], sys.argv, sys.path[:] = before[:3]
         for name in set(sys.modules) - before[3]:  # the script's own modules, which hold stand-ins
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(folder):
+            file = str(getattr(sys.modules[name], "__file__", None))
+            if file.startswith(folder) and not is_own(file) and "site-packages" not in file:
                 del sys.modules[name]
 
 
@@ -101,7 +111,7 @@ def _print_exception(error: BaseException) -> None:
     """As Python does for a script, or by the ``sys.excepthook`` that the script installed."""
     if sys.excepthook is not sys.__excepthook__:
         trace = error.__traceback__
-        while trace is not None and _is_own(trace.tb_frame.f_code.co_filename):
+        while trace is not None and is_own(trace.tb_frame.f_code.co_filename):
             trace = trace.tb_next
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return
@@ -112,7 +122,7 @@ def _print_exception(error: BaseException) -> None:
 
 def _without_own_frames(shown: Any) -> None:
     """Drop frames of refsim; and errors that led to another one, if they happened within refsim alone."""
-    frames = [frame for frame in shown.stack if not _is_own(frame.filename)]
+    frames = [frame for frame in shown.stack if not is_own(frame.filename)]
     shown.stack = traceback.StackSummary.from_list(frames) if frames else None
     for link in ("__cause__", "__context__"):
         inner = getattr(shown, link)
@@ -122,7 +132,3 @@ def _without_own_frames(shown: Any) -> None:
                 setattr(shown, link, None)
     for inner in getattr(shown, "exceptions", None) or ():
         _without_own_frames(inner)
-
-
-def _is_own(file: str) -> bool:
-    return file.startswith(_OWN_CODE)

@@ -57,13 +57,13 @@ METHODS: dict[str, tuple[str, ...]] = {
     "var": ("axis", "dtype", "out", "ddof", "keepdims"),
     "view": ("dtype",),
 }
-_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-_BINARY = {
+_UNARY: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+_BINARY: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
     "mod": np.remainder, "pow": np.power, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "lshift": np.left_shift, "rshift": np.right_shift, "divmod": np.divmod, "matmul": np.matmul,
 }  # fmt: skip
-_COMPARISONS = {
+_COMPARISONS: dict[str, Any] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 
@@ -78,7 +78,7 @@ class MemoryPointer:
         return self.ptr
 
 
-class ndarray:  # noqa: N801  CuPy's name
+class ndarray:
     """An array on the simulated device.
 
     Parameters
@@ -87,6 +87,7 @@ class ndarray:  # noqa: N801  CuPy's name
         Of an uninitialised array, as `cupy.ndarray` takes them.
     """
 
+    __refsim_array__: Array
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
@@ -113,7 +114,7 @@ class ndarray:  # noqa: N801  CuPy's name
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents; may be set, if no copy is needed."""
-        return self.__refsim_array__.shape
+        return tuple(self.__refsim_array__.shape)
 
     @shape.setter
     def shape(self, shape: Any) -> None:
@@ -207,10 +208,10 @@ class ndarray:  # noqa: N801  CuPy's name
         raise TypeError(NO_CONVERSION)
 
     def __copy__(self) -> ndarray:
-        return self.copy()  # type: ignore[attr-defined, no-any-return]
+        return self.copy()  # type: ignore[no-any-return]
 
     def __deepcopy__(self, _memo: Any) -> ndarray:
-        return self.copy()  # type: ignore[attr-defined, no-any-return]
+        return self.copy()  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
         return _rebuilt, (self.get(),)

@@ -57,9 +57,7 @@ def copy(a: Any, order: str = "K") -> ndarray:
     return array(a, order=order)
 
 
-def asnumpy(
-    a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
-) -> Array:
+def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Array:
     """A copy on the host."""
     view = device_view(a)
     if view is None:
@@ -133,7 +131,8 @@ def full_like(
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> ndarray:
     """Evenly spaced values of a half-open interval."""
     first, last = (0, start) if stop is None else (start, stop)
-    return ndarray.of(np.arange(first, last, step, dtype))
+    made: Array = np.arange(first, last, step, dtype=dtype)
+    return ndarray.of(made)
 
 
 def linspace(
@@ -141,7 +140,7 @@ def linspace(
     axis: int = 0,
 ) -> Any:  # fmt: skip
     """Evenly spaced values of an interval."""
-    made, step = np.linspace(lowered(start), lowered(stop), num, endpoint, True, dtype, axis)
+    made, step = np.linspace(lowered(start), lowered(stop), num, endpoint, retstep=True, dtype=dtype, axis=axis)
     return (ndarray.of(made), step) if retstep else ndarray.of(made)
 
 

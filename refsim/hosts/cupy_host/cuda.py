@@ -24,6 +24,8 @@ class CUDARuntimeError(RuntimeError):
 class Device:
     """The simulated device; a context manager, as CuPy's."""
 
+    id: int
+
     def __init__(self, device: int | Device | None = None) -> None:
         number = device.id if isinstance(device, Device) else device or 0
         if number != 0:

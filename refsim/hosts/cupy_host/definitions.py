@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +31,8 @@ _INCLUDES = {
 SUPPORT = """\
 template <typename T, int N> struct RawArray {
   T* data_;
-  ptrdiff_t shape_[N > 0 ? N : 1];
-  ptrdiff_t strides_[N > 0 ? N : 1];
+  const ptrdiff_t* shape_;
+  const ptrdiff_t* strides_;
   ptrdiff_t size_;
   __device__ ptrdiff_t size() const { return size_; }
   __device__ const ptrdiff_t* shape() const { return shape_; }
@@ -177,13 +178,19 @@ def raw_array(parameter: Parameter, c_type: str, ndim: int) -> str:
     """Declaration of a raw array over its pointer and extents; it lies in row order."""
     name = parameter.name
     const = "const " if parameter.const else ""
-    lines = [f"  RawArray<{const}{c_type}, {ndim}> {name}; {name}.data_ = _raw_{name}; {name}.size_ = 1;\n"]
-    for axis in reversed(range(ndim)):
-        extent = f"_{name}_extent{axis}"
-        lines.append(f"  {name}.shape_[{axis}] = {extent}; ")
-        lines.append(f"{name}.strides_[{axis}] = {name}.size_ * (ptrdiff_t)sizeof({c_type}); ")
-        lines.append(f"{name}.size_ *= {extent};\n")
-    return "".join(lines)
+    extents = [f"_{name}_extent{axis}" for axis in range(ndim)]
+    strides = [" * ".join([f"(ptrdiff_t)sizeof({c_type})", *extents[axis + 1 :]]) for axis in range(ndim)]
+    return (
+        f"  const ptrdiff_t _{name}_shape[] = {{{', '.join(extents or ['1'])}}};\n"
+        f"  const ptrdiff_t _{name}_strides[] = {{{', '.join(strides or ['0'])}}};\n"
+        f"  const RawArray<{const}{c_type}, {ndim}> {name} = "
+        f"{{_raw_{name}, _{name}_shape, _{name}_strides, {' * '.join(extents or ['1'])}}};\n"
+    )
+
+
+def uses_position(name: str, *texts: str) -> bool:
+    """Whether a text asks an indexer for more than its size, so that it must be set."""
+    return any(re.search(rf"\b{name}\b(?!\s*\.\s*size\b)", text) for text in texts)
 
 
 def c_scalar(value: Any, dtype: str) -> Any:

@@ -23,6 +23,7 @@ from refsim.hosts.cupy_host.definitions import (
     raw_array,
     resolved,
     typedefs,
+    uses_position,
 )
 from refsim.hosts.cupy_host.raw import real_pairs
 from refsim.hosts.memory import uninitialized
@@ -36,8 +37,7 @@ extern "C" __global__ void {name}({parameters}) {{
 {declarations}  {loop_prep};
   for (ptrdiff_t i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; i < _ind.size();
        i += (ptrdiff_t)blockDim.x * gridDim.x) {{
-    _ind.set(i);
-{elements}    {operation};
+{position}{elements}    {operation};
   }}
   {after_loop};
 }}
@@ -147,15 +147,16 @@ class ElementwiseKernel:
         if key not in self._kernels:
             self._kernels[key] = self._kernel(shape, dtypes, types, kinds)
         size = int(np.prod(shape, dtype=np.int64))
-        active_session().launch(self._kernels[key], -(-size // threads), threads, tuple(real_pairs(arg) for arg in args))
+        passed = tuple(real_pairs(arg) for arg in args)
+        active_session().launch(self._kernels[key], -(-size // threads), threads, passed)
         passing.finish()
 
-    def _kernel(
-        self, shape: tuple[int, ...], dtypes: list[str], types: dict[str, str], kinds: list[int | None]
-    ) -> Any:
+    def _kernel(self, shape: tuple[int, ...], dtypes: list[str], types: dict[str, str], kinds: list[int | None]) -> Any:
         import refsim
 
-        declared, declarations, elements = [], [], []
+        declared: list[str] = []
+        declarations: list[str] = []
+        elements: list[str] = []
         for parameter, dtype, ndim in zip(self.params, dtypes, kinds, strict=True):
             lines = declaration(parameter, dtype, ndim)
             declared.extend(lines[0])
@@ -164,14 +165,13 @@ class ElementwiseKernel:
         code = SOURCE.format(
             typedefs=typedefs(types, dtypes), support=SUPPORT, preamble=self.preamble, name=self.name,
             parameters=", ".join(declared), declarations="".join([*declarations, indexer("_ind", "_extent", shape)]),
+            position="    _ind.set(i);\n" if uses_position("_ind", self.operation) else "",
             loop_prep=self.loop_prep, elements="".join(elements), operation=self.operation, after_loop=self.after_loop,
         )  # fmt: skip
         return refsim.RawKernel(code, self.name, options=self.options, file=f"<{self.name}>")
 
 
-def declaration(
-    parameter: Parameter, dtype: str, ndim: int | None, index: str = "i"
-) -> tuple[list[str], str]:
+def declaration(parameter: Parameter, dtype: str, ndim: int | None, index: str = "i") -> tuple[list[str], str]:
     """Parameters of the C++ kernel that carry one of the definition, and the text that gives it its name.
 
     Parameters

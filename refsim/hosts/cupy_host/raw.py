@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refsim.hosts.cupy_host.origin import with_origin
 from refsim.hosts.facts import Facts
 from refsim.hosts.memory import device_view
 from refsim.hosts.missing import NotSimulatedError
@@ -63,8 +64,8 @@ class Function:
     ) -> None:  # fmt: skip
         if shared_mem > self.max_dynamic_shared_size_bytes:
             raise RuntimeError(
-                f"CUDA_ERROR_INVALID_VALUE: {self.name} asks for {shared_mem} bytes of dynamic shared memory and may have "
-                f"{self.max_dynamic_shared_size_bytes}; set kernel.max_dynamic_shared_size_bytes first"
+                f"CUDA_ERROR_INVALID_VALUE: {self.name} asks for {shared_mem} bytes of dynamic shared memory and "
+                f"may have {self.max_dynamic_shared_size_bytes}; set kernel.max_dynamic_shared_size_bytes first"
             )
         values = tuple(real_pairs(argument(arg, position)) for position, arg in enumerate(args))
         active_session().launch(self.kernel, _extents(grid), _extents(block), values, int(shared_mem))
@@ -99,7 +100,7 @@ class RawKernel(Function):
     ) -> None:  # fmt: skip
         import refsim
 
-        super().__init__(refsim.RawKernel(code, name, options=tuple(options)), name)
+        super().__init__(refsim.RawKernel(with_origin(code), name, options=tuple(options)), name)
         self.code = code
         self.options = options
         self.backend = backend
@@ -125,13 +126,15 @@ class RawModule:
             raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
         if path is not None and not str(path).endswith((".cu", ".cuh", ".cpp", ".hip")):
             raise NotSimulatedError(f"cupy.RawModule(path={str(path)!r})", "compiled code needs a GPU; give the source")
-        self.code = code if path is None else Path(path).read_text(encoding="utf-8")
+        self.code: str = str(code) if path is None else Path(path).read_text(encoding="utf-8")
         self.options = options
         self.name_expressions = name_expressions
         self.module = refsim.RawModule(
-            code=self.code or "", options=tuple(options), name_expressions=tuple(name_expressions or ()),
+            code=with_origin(self.code) if path is None else self.code,
+            options=tuple(options),
+            name_expressions=tuple(name_expressions or ()),
             file=None if path is None else str(path),
-        )  # fmt: skip
+        )
 
     def get_function(self, name: str) -> Function:
         """A kernel of the module, by name or name expression."""

@@ -27,6 +27,7 @@ from refsim.hosts.cupy_host.definitions import (
     parameters,
     resolved,
     typedefs,
+    uses_position,
 )
 from refsim.hosts.cupy_host.elementwise import declaration
 from refsim.hosts.cupy_host.raw import real_pairs
@@ -41,7 +42,8 @@ typedef {reduce_type} _type_reduce;
 #define REDUCE(a, b) ({reduce_expr})
 #define POST_MAP(a) ({post_map_expr})
 extern "C" __global__ void {name}({parameters}) {{
-  __shared__ _type_reduce _partial[{threads}];
+  __shared__ __align__(16) char _memory[{threads} * sizeof(_type_reduce)];
+  _type_reduce* _partial = reinterpret_cast<_type_reduce*>(_memory);
 {declarations}  const int _tid = threadIdx.x;
   const int _rows = {threads} / _block_stride;
   const ptrdiff_t _i = (ptrdiff_t)blockIdx.x * _block_stride + _tid % _block_stride;
@@ -49,8 +51,7 @@ extern "C" __global__ void {name}({parameters}) {{
   if (_i < _out_ind.size()) {{
     for (ptrdiff_t _j = _i + (_tid / _block_stride) * _out_ind.size(); _j < _in_ind.size();
          _j += _rows * _out_ind.size()) {{
-      _in_ind.set(_j);
-      const ptrdiff_t i = _j;
+{in_position}      const ptrdiff_t i = _j;
 {inputs}      _type_reduce _a = static_cast<_type_reduce>({map_expr});
       _s = REDUCE(_s, _a);
     }}
@@ -66,8 +67,7 @@ extern "C" __global__ void {name}({parameters}) {{
   }}
   if (_tid < _block_stride && _i < _out_ind.size()) {{
     _s = _partial[_tid];
-    _out_ind.set(_i);
-    const ptrdiff_t i = _i;
+{out_position}    const ptrdiff_t i = _i;
 {outputs}    POST_MAP(_s);
   }}
 }}
@@ -123,16 +123,17 @@ class ReductionKernel:
         """
         only(self.name, options, ("axis", "keepdims", "out", "stream"))
         nin = len(self.in_params)
-        out = options.get("out")
+        out: Any = options.get("out")
         if len(args) == nin + 1 and out is None:
-            *args, out = args  # type: ignore[assignment]
+            args, out = args[:nin], args[nin]
         if len(args) != nin:
             raise TypeError(f"Wrong number of arguments for {self.name!r}: {nin} inputs, but given {len(args)}.")
         inputs = [device_argument(arg, p.name) for p, arg in zip(self.in_params, args, strict=True)]
         given = [] if out is None else [output_argument(out, self.out_params[0].name)]
         types = decide_types(list(zip(self.in_params, inputs)), list(zip(self.out_params, given)))
         dtypes = [resolved(parameter, types, self.name) for parameter in self.params]
-        plain = [a.shape for p, a in zip(self.in_params, inputs, strict=True) if isinstance(a, np.ndarray) and not p.raw]
+        pairs = list(zip(self.in_params, inputs, strict=True))
+        plain = [value.shape for p, value in pairs if isinstance(value, np.ndarray) and not p.raw]
         if not plain:
             raise ValueError("Loop size is undecided.")
         shape = np.broadcast_shapes(*plain)
@@ -151,7 +152,8 @@ class ReductionKernel:
             raise ValueError(f"zero-size array to reduction operation {self.name} which has no identity")
         if out.size:
             self._launch(inputs, out.__refsim_array__, dtypes, types, (shape, reduced, kept))
-        return out  # type: ignore[no-any-return]
+        result: ndarray = out
+        return result
 
     def _launch(
         self, inputs: list[Any], out: Any, dtypes: list[str], types: dict[str, str], axes: tuple[Any, ...]
@@ -182,7 +184,8 @@ class ReductionKernel:
         key = tuple(dtypes), tuple(kinds), len(in_shape), len(out_shape), threads
         if key not in self._kernels:
             self._kernels[key] = self._kernel(in_shape, out_shape, dtypes, types, kinds, threads)
-        active_session().launch(self._kernels[key], -(-math.prod(out_shape) // stride), threads, tuple(real_pairs(arg) for arg in args))
+        passed = tuple(real_pairs(arg) for arg in args)
+        active_session().launch(self._kernels[key], -(-math.prod(out_shape) // stride), threads, passed)
         passing.finish()
 
     def _kernel(
@@ -206,6 +209,8 @@ class ReductionKernel:
             reduce_type=self.reduce_type or C_NAMES[dtypes[-1]], reduce_expr=self.reduce_expr,
             post_map_expr=self.post_map_expr, parameters=", ".join(declared), threads=threads,
             declarations="".join([*texts["raw"], *ranges]), identity=self.identity, inputs="".join(texts["inputs"]),
+            in_position="      _in_ind.set(_j);\n" if uses_position("_in_ind", self.map_expr) else "",
+            out_position="    _out_ind.set(_i);\n" if uses_position("_out_ind", self.post_map_expr) else "",
             map_expr=self.map_expr, outputs="".join(texts["outputs"]),
         )  # fmt: skip
         return refsim.RawKernel(code, self.name, options=self.options, file=f"<{self.name}>")

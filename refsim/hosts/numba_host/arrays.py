@@ -29,7 +29,7 @@ class DeviceNDArray:
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents."""
-        return self.__refsim_array__.shape
+        return tuple(self.__refsim_array__.shape)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -37,7 +37,7 @@ class DeviceNDArray:
         return self.__refsim_array__.strides
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Any:
         """Element type."""
         return self.__refsim_array__.dtype
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +74,7 @@ class Dispatcher:
         """Bind grid, block, stream and bytes of dynamic shared memory."""
         if self.device:
             raise TypeError(f"{self.__name__}() is a device function (device=True) and cannot be launched")
-        return Launch(self, griddim, blockdim, sharedmem)
+        return Launch(self, griddim, blockdim, operator.index(sharedmem))
 
     def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable[..., None]:
         """A launch with at least ``ntasks`` threads along x, ``tpb`` per block (256 if it is 0)."""
@@ -119,9 +120,7 @@ class Launch:
         values = tuple(arg.value if isinstance(arg, ArgHint) else arg for arg in args)
         if self.dispatcher.signatures:
             scalars = converted(self.dispatcher.__name__, self.dispatcher.signatures, values)
-            args = tuple(
-                arg if isinstance(arg, ArgHint) else scalar for arg, scalar in zip(args, scalars, strict=True)
-            )
+            args = tuple(arg if isinstance(arg, ArgHint) else scalar for arg, scalar in zip(args, scalars, strict=True))
         copies: list[tuple[Any, Any]] = []
         passed = tuple(_passed(arg, copies) for arg in args)
         session = active_session()

@@ -4,6 +4,7 @@ The states are a device array of two 64-bit words per generator, (n, 2), where n
 to the functions below unseen.
 """
 
+# mypy: disallow-untyped-calls=False
 from __future__ import annotations
 
 import math

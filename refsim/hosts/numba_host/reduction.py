@@ -1,4 +1,4 @@
-"""``cuda.reduce``: a reduction by any binary function. It runs on the host, since no code of the script indexes in it."""
+"""``cuda.reduce``: a reduction by any binary function. It runs on the host: no code of the script indexes in it."""
 
 from __future__ import annotations
 
