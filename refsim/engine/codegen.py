@@ -64,6 +64,7 @@ class LaneCode:
     sites: list[Site]
     written: frozenset[str]
     read: frozenset[str]
+    plain: frozenset[str]
     words: dict[str, int]
     hands_on: bool
     may_wait: bool
@@ -105,10 +106,20 @@ class CodeGenerator(LaneExpressions):
         )
         function = self.namespace["lane_code"]
         may_wait = any(
-            isinstance(s, Loop) and not s.step and _looks_at_memory(s) for s in walk_statements(program.body)
+            isinstance(s, Loop) and not s.step and _waits_on_memory(s) for s in walk_statements(program.body)
         )
         return LaneCode(
-            program, source, function, self.sites, uses.written, uses.read, uses.words, hands_on, may_wait, self.types
+            program=program,
+            source=source,
+            function=function,
+            sites=self.sites,
+            written=uses.written,
+            read=uses.read,
+            plain=uses.plain,
+            words=uses.words,
+            hands_on=hands_on,
+            may_wait=may_wait,
+            types=self.types,
         )
 
     def _indices_used(self) -> set[str]:
@@ -412,10 +423,26 @@ class CodeGenerator(LaneExpressions):
         return sorted(relevant & changed)
 
 
-def _looks_at_memory(loop: Loop) -> bool:
-    """True if a loop reads memory or works on it atomically, as one that waits for another thread must."""
-    parts = (part for s in walk_statements([loop]) for part in walk_expressions(s))
-    return any(isinstance(part, (Load, LoadAt, Atomic, AtomicAt)) for part in parts)
+def _waits_on_memory(loop: Loop) -> bool:
+    """True if what a loop reads from memory decides whether it goes on, as one that waits for another thread does."""
+    deciding: list[Expr] = [] if loop.condition is None else [loop.condition]
+    assigned: list[Assign] = []
+    for s in walk_statements(loop.body):
+        if isinstance(s, If) and any(isinstance(inner, Break) for inner in walk_statements([s])):
+            deciding.append(s.condition)
+        elif isinstance(s, Assign):
+            assigned.append(s)
+    names: set[str] = set()
+    position = 0
+    while position < len(deciding):
+        for part in (deciding[position], *walk_expressions(deciding[position])):
+            if isinstance(part, (Load, LoadAt, Atomic, AtomicAt)):
+                return True
+            if isinstance(part, Var) and part.name not in names:
+                names.add(part.name)
+                deciding.extend(s.value for s in assigned if s.name == part.name)
+        position += 1
+    return False
 
 
 def leaves_body(body: list[Stmt]) -> bool:

@@ -173,7 +173,7 @@ class Run:
     def fingerprint(self, batch: Batch) -> tuple[Any, ...]:
         """The memory that a spinning thread could see change."""
         shared = tuple(memory.data.tobytes() for memory in batch.memories)
-        written = tuple(m.raw.tobytes() for m in self.memories if m.shadow is None or m.shadow.races)
+        written = tuple(m.raw.tobytes() for m in self.memories if m.written)
         return hash(shared), hash(written)
 
     def stuck(self, batch: Batch, lanes: LaneSet, site: int) -> None:
@@ -303,7 +303,8 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
     writes = any(name in code.written for name, _ in arrays)
     reads = any(name in code.read for name, _ in arrays)
     known = initialized_elements(arrays, low, high, granule) if run.initcheck else None
-    races = writes and run.racecheck
+    memory.written = writes
+    races = writes and run.racecheck and any(name in code.plain for name, _ in arrays)
     if races or known is not None:
         memory.shadow = GlobalShadow(run, (high - low) // granule, known, races, reads)
     kinds = dict(code.program.parameters)
@@ -448,12 +449,12 @@ def execute(
         return run.report_out
     arguments = flat_arguments(args, code.program.parameters)
     views, write_back = views_of(run, arguments, code)
-    saved = [memory.raw.copy() for memory in run.memories] if code.may_wait else []
+    saved = [m.raw.copy() if m.written else None for m in run.memories] if code.may_wait else []
     try:
         run_lockstep(run, arguments, views, lanes_per_batch)
     except Waits:
         for memory, content in zip(run.memories, saved, strict=True):
-            if memory.raw.flags.writeable:
+            if content is not None:
                 memory.raw[...] = content
         run = Run(code.stepwise, device, grid, block, groups, shared_bytes, note_negative)
         views, write_back = views_of(run, arguments, code)

@@ -36,6 +36,7 @@ class GlobalMemory:
         self.granule = granule
         self.address = address
         self.raw = raw
+        self.written = False  # by the kernel at hand
         self.shadow: Any = None
         self._windows: dict[str, View] = {}
 
@@ -76,6 +77,8 @@ class GlobalMemory:
         lanes.batch.dirty = True
         if self.shadow is not None:
             self.shadow.atomic(lanes, view, address, site)
+        elif lanes.batch.run.sync is not None:
+            lanes.batch.log_atomic(lanes.batch.run.operation(site), view, lanes, address)
         return lanes.batch.apply_atomic(lanes, view.data, address, op, args, view.dtype, used)
 
 

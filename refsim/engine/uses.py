@@ -31,8 +31,9 @@ from refsim.dialect import (
 class Uses:
     """Which arrays and pointers a program may read and write, and the smallest access to each, in bytes.
 
-    Variables that hold a view or pointer count as all that were ever assigned to them. `atomic_results` says
-    that what an atomic operation returns is used; `indices` are the variables that go into pointer offsets.
+    Variables that hold a view or pointer count as all that were ever assigned to them. `plain` is what other than
+    atomic operations touch, `atomic_results` says that what an atomic operation returns is used, `indices` are the
+    variables that go into pointer offsets.
     """
 
     def __init__(self, program: Program) -> None:
@@ -46,23 +47,28 @@ class Uses:
         self.atomic_results = False
         written: set[str] = set()
         read: set[str] = set()
+        plain: set[str] = set()
+        loaded: set[str] = set()
         for s in statements:
             if isinstance(s, Store):
+                plain |= self._resolve(s.array)
                 written |= self._resolve(s.array)
             elif isinstance(s, StoreAt):
+                plain |= self._resolve(s.pointer)
                 written |= self._resolve(s.pointer, s.value.type)
             for part in walk_expressions(s):
                 if isinstance(part, Load):
-                    read |= self._resolve(part.array)
+                    loaded |= self._resolve(part.array)
                 elif isinstance(part, LoadAt):
-                    read |= self._resolve(part.pointer, part.type)
+                    loaded |= self._resolve(part.pointer, part.type)
                 elif isinstance(part, (Atomic, AtomicAt)):
                     self.atomic_results |= id(part) not in dropped
                     target = part.array if isinstance(part, Atomic) else part.pointer
                     touched = self._resolve(target, None if isinstance(part, Atomic) else part.type)
                     written |= touched
                     read |= touched
-        self.written, self.read = frozenset(written), frozenset(read)
+        self.written, self.read = frozenset(written), frozenset(read | loaded)
+        self.plain = frozenset(plain | loaded)
         self.indices = _index_variables(statements)
 
     def _resolve(self, expression: Expr, access: Type | None = None) -> set[str]:
