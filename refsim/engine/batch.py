@@ -39,6 +39,8 @@ class Batch:
         First serial number of the current barrier interval: one number, or one per column; and its minimum.
     dirty
         True once something outside the batch changed, so that it can no longer be restarted.
+    uneven
+        True once a branch split threads of several blocks unevenly.
     """
 
     def __init__(self, run: Run, number: int, blocks: Any, may_restart: bool, remaining: bool) -> None:
@@ -52,6 +54,7 @@ class Batch:
         self.may_restart = may_restart
         self.remaining = remaining
         self.dirty = False
+        self.uneven = False
         self.first_serial = len(run.operations)
         self.bar: Any = self.first_serial
         self.bar_low = self.first_serial
@@ -144,6 +147,7 @@ class Batch:
 
     def met_irregular_branch(self) -> None:
         """A branch went unevenly through several blocks: start again in more uniform batches if possible."""
+        self.uneven = True
         if self.may_restart and not self.dirty:
             raise Irregular
 

@@ -70,6 +70,7 @@ class LaneCode:
     may_wait: bool
     types: dict[str, Type]
     irregular: set[tuple[Any, ...]] = field(default_factory=set)
+    uneven: set[tuple[Any, ...]] = field(default_factory=set)
 
     @cached_property
     def stepwise(self) -> LaneCode:

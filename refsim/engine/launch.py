@@ -357,29 +357,35 @@ def check_limits(run: Run) -> bool:
 def batches(run: Run, code: LaneCode, lanes_per_batch: int) -> Iterator[tuple[Any, bool, bool]]:
     """Block numbers of each batch, whether it may restart, and whether others follow.
 
-    A batch that met an uneven branch is sent back by adding its key to `code.irregular`; the blocks at the far
-    edges of the grid then run apart from the interior.
+    A batch that met an uneven branch is sent back by noting its launch in `code.irregular`; the blocks at the far
+    edges of the grid then run apart from the interior. Where the interior is uneven too, that was in vain: the
+    launch is noted in `code.uneven`, and blocks are not taken apart any more.
     """
     total = math.prod(run.grid)
     size = max(1, lanes_per_batch // run.threads)
     key = (run.grid, run.block)
     done = 0
-    while done < total and key not in code.irregular:
+    while done < total and (key not in code.irregular or key in code.uneven):
         blocks = np.arange(done, min(done + size, total), dtype=np.int64)
-        worth = len(blocks) * run.threads >= WORTH_SPLITTING and total > 1
+        worth = len(blocks) * run.threads >= WORTH_SPLITTING and total > 1 and key not in code.uneven
         yield blocks, worth, done + len(blocks) < total
-        if key not in code.irregular:
+        if key not in code.irregular or key in code.uneven:
             done += len(blocks)
     rest = np.arange(done, total, dtype=np.int64)
-    if not len(rest):
-        return
-    gx, gy, gz = run.grid
-    x, y, z = rest % gx, rest // gx % gy, rest // (gx * gy)
-    edge = (x == gx - 1) * (gx > 1) + (y == gy - 1) * (2 * (gy > 1)) + (z == gz - 1) * (4 * (gz > 1))
-    parts = [rest[edge == kind] for kind in range(8) if (edge == kind).any()]
-    chunks = [part[i : i + size] for part in parts for i in range(0, len(part), size)]
-    for number, chunk in enumerate(chunks):
-        yield chunk, False, number + 1 < len(chunks)
+    edge = _edges(run.grid, rest)
+    while len(rest):
+        kind = int(edge[0]) if not (edge == 0).any() else 0
+        part = rest[:size] if key in code.uneven else rest[edge == kind][:size]
+        left = ~np.isin(rest, part)
+        rest, edge = rest[left], edge[left]
+        yield part, False, len(rest) > 0
+
+
+def _edges(grid: tuple[int, int, int], blocks: Any) -> Any:
+    """At which far edges of the grid each block lies, as bits; 0 for the interior."""
+    gx, gy, gz = grid
+    x, y, z = blocks % gx, blocks // gx % gy, blocks // (gx * gy)
+    return (x == gx - 1) * (gx > 1) + (y == gy - 1) * (2 * (gy > 1)) + (z == gz - 1) * (4 * (gz > 1))
 
 
 def run_lockstep(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any], lanes_per_batch: int) -> None:
@@ -401,6 +407,8 @@ def run_lockstep(run: Run, arguments: list[tuple[str, Any]], views: dict[str, An
                 return
             else:
                 batch.finish()
+                if batch.uneven and (run.grid, run.block) in code.irregular and not _edges(run.grid, blocks).any():
+                    code.uneven.add((run.grid, run.block))
 
 
 def run_stepwise(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any]) -> None:
