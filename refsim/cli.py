@@ -24,6 +24,7 @@ from refsim.conformance.verdicts import Report
 from refsim.destinations import Destination, kept_clean
 from refsim.devices import device_named
 from refsim.hosts.command import run as run_command
+from refsim.translate_command import translate
 
 NOTHING_JUDGED = 3
 INTERRUPTED = 130
@@ -51,6 +52,7 @@ def main() -> None:
 
 
 main.add_command(run_command, "run")
+main.add_command(translate)
 
 
 def _backend_options(command: Any) -> Any:

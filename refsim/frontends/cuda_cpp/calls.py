@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from refsim.dialect import Block, Break, PointerType
 from refsim.frontends.cuda_cpp.core import Frame
 from refsim.frontends.cuda_cpp.expressions import Expressions
 from refsim.frontends.cuda_cpp.intrinsics import Call, find
-from refsim.frontends.cuda_cpp.tree import Node
+from refsim.frontends.cuda_cpp.tree import Node, Shape
 from refsim.frontends.cuda_cpp.types import Array, CType, Function, Pointer, Record, Reference, Void, split_list
 from refsim.frontends.cuda_cpp.values import Aggregate, FunctionName, InMemory, InObject, LValue, Object, Value
 
@@ -20,19 +20,8 @@ if TYPE_CHECKING:
 DEEPEST = 64
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What a function's body does: how it returns, and which variables are only ever read."""
-
-    returns: int
-    ends_in_return: bool
-    changed: frozenset[str]
-
-
 class Calls(Expressions):
     """Calls of a translation."""
-
-    shapes: dict[str, Shape]
 
     # ---------------------------------------------------------------------------------------------- calls
 
@@ -252,7 +241,7 @@ class Calls(Expressions):
         return self.make(kind, "result@", f"{node.id}:result", node)
 
     def _shape(self, function: Node) -> Shape:
-        if function.id not in self.shapes:
+        if function.id not in self.tree.shapes:
             body = function.children("CompoundStmt")[-1]
             returns, changed = 0, set()
             todo: list[tuple[Node, bool]] = [(body, False)]
@@ -272,8 +261,8 @@ class Calls(Expressions):
                 reads = here.kind == "ImplicitCastExpr" and here.get("castKind") == "LValueToRValue"
                 todo.extend((child, reads) for child in here.inner)
             last = body.inner[-1].kind == "ReturnStmt" if body.inner else False
-            self.shapes[function.id] = Shape(returns, last, frozenset(changed))
-        return self.shapes[function.id]
+            self.tree.shapes[function.id] = Shape(returns, last, frozenset(changed))
+        return self.tree.shapes[function.id]
 
     def give_back(self, node: Node) -> None:
         """A return statement."""
@@ -481,8 +470,10 @@ class Calls(Expressions):
 
 def _is_reference(parameter: Node) -> bool:
     """True for a parameter passed by reference; an array's reference ends in brackets."""
-    text = parameter.type_text
-    return text.rstrip().endswith("&") or "(&" in text.split("<")[0]
+    text = re.sub(r" ?(__restrict__|__restrict|const)$", "", parameter.type_text)
+    while "<" in text and text != (shorter := re.sub(r"<[^<>]*>", "", text)):
+        text = shorter
+    return text.endswith("&") or "(&" in text
 
 
 def _captured(operand: Node) -> str:

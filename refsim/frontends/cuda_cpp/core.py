@@ -120,31 +120,30 @@ class Core:
         try:
             return self.kinds.of(node)
         except UnknownTypeError as error:
-            raise self.unsupported(f"{error} is not supported", node) from error
+            raise self.unsupported(str(error), node) from error
 
     def read_type(self, text: str, node: Node) -> CType:
         """The C++ type that a text stands for."""
         try:
             return self.kinds.read(text)
         except UnknownTypeError as error:
-            raise self.unsupported(f"{error} is not supported", node) from error
+            raise self.unsupported(str(error), node) from error
 
     def ask(self, question: Callable[..., Any], *args: Any, node: Node | None) -> Any:
         """Ask about a type; its refusal becomes an error with file and line."""
         try:
             return question(*args)
         except UnknownTypeError as error:
-            raise self.unsupported(f"{error} is not supported", node) from error
+            raise self.unsupported(str(error), node) from error
 
     # ------------------------------------------------------------------------------------ names and values
 
     def fresh(self, name: str) -> str:
         """A new program variable, label or allocation; the part before ``@`` is what the source calls it."""
-        count = self.names.get(name, 0)
-        self.names[name] = count + 1
-        if name.endswith("@"):
-            return f"{name}{count}"
-        return f"{name}@{count}" if count else name
+        base = name.removesuffix("@")
+        count = self.names.get(base, 0)
+        self.names[base] = count + 1
+        return f"{base}@{count}" if count or name.endswith("@") else name
 
     def variable(self, name: str, kind: Type) -> Var:
         """A new program variable."""

@@ -65,8 +65,12 @@ class Declarations(Calls):
         if node.has("CUDASharedAttr"):
             self.variables[node.id] = self.shared(node)
             return
-        kind = self.type_of(node)
         initial = initialiser(node)
+        if initial is not None and "(lambda" in node.type_text:
+            for part in initial.walk():
+                if part.kind == "LambdaExpr":
+                    self.tree.add_type(part.inner[0])
+        kind = self.type_of(node)
         if node.get("storageClass") in ("static", "extern") and not node.get("constexpr") and not _is_const(node):
             raise self.unsupported(f"{node.get('storageClass')} variable {node.name!r} is not supported", node)
         if isinstance(kind, Reference):

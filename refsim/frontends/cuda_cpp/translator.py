@@ -61,10 +61,6 @@ class Translation:
 class Translator(Statements):
     """Translates one kernel."""
 
-    def __init__(self, tree: Tree, device: Device, options: Options, in_memory: frozenset[str]) -> None:
-        super().__init__(tree, device, options, in_memory)
-        self.shapes = {}
-
     def kernel(self, function: Node, name: str) -> Translation:
         """Translate a kernel; ask `wanted` whether it must be done again with more variables in memory."""
         place = self.place(function)

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from refsim.dialect import Place
@@ -22,6 +23,15 @@ SCOPES = frozenset(
 FUNCTIONS = frozenset({"FunctionDecl", "CXXMethodDecl", "CXXConstructorDecl", "CXXConversionDecl", "CXXDestructorDecl"})
 PATTERNS = frozenset({"ClassTemplateDecl", "FunctionTemplateDecl"})
 DEEP_STACK = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a function's body does: how it returns, and which variables it may change."""
+
+    returns: int
+    ends_in_return: bool
+    changed: frozenset[str]
 
 
 class Node:
@@ -114,6 +124,7 @@ class Tree:
         self.root = Node(_decode(text), None)
         self.declarations: dict[str, Node] = {}
         self.type_names: dict[str, list[Node]] = {}
+        self.shapes: dict[str, Shape] = {}
         self._definitions: dict[str, Node] = {}
         self._first: dict[str, str] = {}
         self._index(self.root, False)

@@ -72,6 +72,8 @@ BUILTIN: dict[str, str] = {
     "__size_t": "uint64", "__ptrdiff_t": "int64", "__signed_size_t": "int64",
 }  # fmt: skip
 SCALARS = {name: Scalar(name, dtype) for name, dtype in BUILTIN.items()}
+# types made of built-in ones only mean the same everywhere
+_BUILT_IN: dict[str, CType] = {}
 BOOL, INT, UNSIGNED, LONG = (SCALARS[name] for name in ("bool", "int", "unsigned int", "long"))
 CHAR, FLOAT, DOUBLE, SIZE = (SCALARS[name] for name in ("char", "float", "double", "unsigned long"))
 QUALIFIERS = re.compile(
@@ -119,6 +121,7 @@ class Types:
         self._leaves: dict[CType, tuple[Leaf, ...]] = {}
         self._parsed: dict[Any, CType] = {}
         self._arguments: dict[str, list[str]] = {}
+        self._uses_names = False
 
     # --------------------------------------------------------------------------------------------- reading
 
@@ -134,15 +137,22 @@ class Types:
         UnknownTypeError
             If a name in it is not known or means several types.
         """
-        key = (text, *(scope.id for scope in self.scopes[-3:]))
+        found = _BUILT_IN.get(text)
+        if found is not None:
+            return found
+        key = (text, *[scope.id for scope in self.scopes[-3:]])
         found = self._parsed.get(key)
         if found is None:
+            outer, self._uses_names = self._uses_names, False
             position, found = self._base(text, 0)
             position, found = self._declarator(text, position, found)
             if text[position:].strip(" )") not in ("", "noexcept", "const", "const noexcept", "mutable"):
-                raise UnknownTypeError(f"type {text!r}")
-            if not _is_local(found):
+                raise UnknownTypeError(f"type {text!r} is not supported")
+            if not self._uses_names:
+                _BUILT_IN[text] = found
+            elif not _is_local(found):
                 self._parsed[key] = found
+            self._uses_names = outer or self._uses_names
         return found
 
     def _base(self, text: str, position: int) -> tuple[int, CType]:
@@ -187,7 +197,7 @@ class Types:
             end, element = self._suffix(text, close + 1, kind)
             count = int(inside.rstrip("uUlL")) if INTEGER.match(inside) else None
             if inside and count is None:
-                raise UnknownTypeError(f"array length {inside!r}")
+                raise UnknownTypeError(f"array length {inside!r} is not known")
             return end, Array(element, count)
         if position < len(text) and text[position] == "(":
             close = _closing(text, position)
@@ -202,6 +212,7 @@ class Types:
             return Void()
         if name in ("std::nullptr_t", "nullptr_t"):
             return Pointer(Void())
+        self._uses_names = True
         at = re.search(r"\bat (.+:\d+:\d+)\)$", name)
         if at:
             return self._declared(self._choose(f"at {at[1]}", "", name))
@@ -277,7 +288,7 @@ class Types:
             bare = kind.dtype.removeprefix("u")
             wanted = f"u{bare}" if name == "__make_unsigned" else bare
             return next(s for s in SCALARS.values() if s.dtype == wanted)
-        raise UnknownTypeError(f"type {name}({argument})")
+        raise UnknownTypeError(f"type {name}({argument}) is not supported")
 
     def _choose(self, simple: str, prefix: str, name: str, arguments: str | None = None) -> Node:
         """The declaration that a name means: of those visible, the one in the innermost scope."""
@@ -416,14 +427,14 @@ class Types:
     def _lay_out(self, node: Node) -> Layout:
         data = node.get("definitionData") or {}
         if data.get("isPolymorphic"):
-            raise UnknownTypeError(f"{self.record_name(node)} has virtual functions")
+            raise UnknownTypeError(f"{self.record_name(node)} has virtual functions, which are not supported")
         if node.has("PackedAttr", "MaxFieldAlignmentAttr"):
-            raise UnknownTypeError(f"{self.record_name(node)} is packed")
+            raise UnknownTypeError(f"{self.record_name(node)} is packed, which is not supported")
         layout = Layout(0, 1, 0, is_union=node.get("tagUsed") == "union")
         end = 0
         for base in node.get("bases") or ():
             if base.get("isVirtual"):
-                raise UnknownTypeError(f"{self.record_name(node)} has a virtual base")
+                raise UnknownTypeError(f"{self.record_name(node)} has a virtual base, which is not supported")
             kind = self.read(base["type"].get("desugaredQualType") or base["type"]["qualType"])
             assert isinstance(kind, Record)
             inner = self.layout(kind)
@@ -435,7 +446,7 @@ class Types:
             end = end if empty else offset + (inner.size if self._is_pod(kind) else inner.data_size)
         for child in node.children("FieldDecl"):
             if child.get("isBitfield"):
-                raise UnknownTypeError(f"bit-field {child.name!r} in {self.record_name(node)}")
+                raise UnknownTypeError(f"bit-field {child.name!r} in {self.record_name(node)} is not supported")
             kind_of = self.of(child)
             align = max(self.align(kind_of), _alignment(child))
             offset = 0 if layout.is_union else -(-end // align) * align
@@ -602,7 +613,7 @@ def _closing(text: str, position: int) -> int:
         depth += (text[i] == "(") - (text[i] == ")")
         if depth == 0:
             return i
-    raise UnknownTypeError(f"type {text!r}")
+    raise UnknownTypeError(f"type {text!r} is not supported")
 
 
 def _split_name(name: str) -> tuple[list[str], str | None]:
