@@ -23,8 +23,9 @@ def __getattr__(name: str) -> Any:
     """``backend``, made on first use: a kernel alone needs nothing of the judge."""
     if name != "backend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kernels_numba.numba_launcher import NumbaLauncher
     from refsim.conformance.backends import KernelBackend
 
-    made = KernelBackend("numba", KERNELS)
+    made = KernelBackend("numba", KERNELS, real_launcher=NumbaLauncher)
     globals()[name] = made
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import contextlib
 import difflib
 import json
@@ -31,6 +32,8 @@ INTERRUPTED = 130
 # bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
 DEFAULT_DTYPES = ("float16", "float32", "float64")
 DEFAULT_CASES = 48
+
+REAL_DEVICE = re.compile(r"cuda:\d+")
 
 
 class _Interruptible(click.Group):
@@ -64,7 +67,7 @@ def _backend_options(command: Any) -> Any:
             show_default=True,
             help="An installed backend (numba, torch), file.py:attribute or module:attribute.",
         ),
-        click.option("--device", default="sim:sm_90", show_default=True, help="Simulated device that kernels run on."),
+        click.option("--device", default="sim:sm_90", show_default=True, help="Device that kernels run on: sim:NAME, or cuda:NUMBER for a real one."),
         click.option("--strict", is_flag=True, help="A SUSPECT row does not conform."),
         click.option(
             "--format",
@@ -176,12 +179,13 @@ def _dtypes(names: Sequence[str]) -> list[str]:
 
 def _backend(spec: str, records: Sequence[Operator], device: str) -> Backend:
     """The backend, on a device that exists."""
-    if not device.startswith("sim:"):
-        raise UsageError(f"device {device!r} is not a simulated one; give sim:NAME, for example sim:sm_90")
-    try:
-        device_named(device)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    if device.startswith("sim:"):
+        try:
+            device_named(device)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    elif not REAL_DEVICE.fullmatch(device):
+        raise UsageError(f"unknown device {device!r}; give sim:NAME or cuda:NUMBER, for example sim:sm_90")
     return load_backend(spec, records, device)
 
 

@@ -1,8 +1,8 @@
-"""Backend over a list of kernels that are launched on a simulated device."""
+"""Backend over a list of kernels that are launched on a simulated device, or on a real one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy as np
 import refsim
 from oracle.numerics import Numerics
 from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised, usual_numerics
-from refsim.library import Kernel, SimulatedLauncher
+from refsim.library import Kernel, Launcher, SimulatedLauncher
+
+RealLauncher = Callable[[int], Launcher]
 
 
 class KernelBackend:
@@ -23,25 +25,50 @@ class KernelBackend:
     kernels : iterable of Kernel
         In the order of the report.
     device : str
-        A simulated device such as ``sim:sm_90``.
+        A simulated device such as ``sim:sm_90``, or a real one such as ``cuda:0``.
+    real_launcher : function, optional
+        Makes the launcher of a real device from its number; without it only simulated devices are to be had.
 
     Raises
     ------
     UsageError
-        Two kernels have the same name.
+        Two kernels have the same name, or the device is a real one that cannot be reached.
     """
 
-    def __init__(self, name: str, kernels: Iterable[Kernel], device: str = "sim:sm_90") -> None:
+    def __init__(
+        self,
+        name: str,
+        kernels: Iterable[Kernel],
+        device: str = "sim:sm_90",
+        real_launcher: RealLauncher | None = None,
+    ) -> None:
         self.name = name
         self.kernels: dict[str, Kernel] = {}
         for kernel in kernels:
             if self.kernels.setdefault(kernel.name, kernel) is not kernel:
                 raise UsageError(f"{name} has two kernels called {kernel.name!r}; give each a name of its own")
         self.device = device
+        self.real_launcher = real_launcher
+        if not device.startswith("sim:"):
+            self._launcher()  # fails now if there is no such device
 
     def on(self, device: str) -> KernelBackend:
         """The same kernels on another device."""
-        return KernelBackend(self.name, self.kernels.values(), device)
+        return KernelBackend(self.name, self.kernels.values(), device, self.real_launcher)
+
+    def _launcher(self) -> Launcher:
+        """A fresh launcher on the backend's device."""
+        if self.device.startswith("sim:"):
+            return SimulatedLauncher(self.device)
+        kind, _, number = self.device.partition(":")
+        if kind != "cuda" or not number.isdigit():
+            raise UsageError(f"unknown device {self.device!r}; give sim:NAME or cuda:NUMBER, for example cuda:0")
+        if self.real_launcher is None:
+            raise UsageError(f"backend {self.name} runs on simulated devices only, not on {self.device}")
+        try:
+            return self.real_launcher(int(number))
+        except Exception as error:  # whatever a driver that is not there raises
+            raise UsageError(f"device {self.device} cannot be used by backend {self.name}: {error}") from error
 
     def capabilities(self) -> list[Capability]:
         """Every operator and dtype of every kernel."""
@@ -74,18 +101,19 @@ class KernelBackend:
         reason = record.accepts(dict(inputs), dict(params))
         if reason is not None:
             raise Refused(reason)
-        launcher = SimulatedLauncher(self.device)
+        launcher = self._launcher()
         try:
             outputs = record.run(launcher, dict(inputs), dict(params))
         except refsim.UnsupportedError as error:
             raise Refused(str(error)) from error
-        return RunResult([_on_host(launcher, output) for output in _as_sequence(outputs)], tuple(launcher.findings))
+        findings = tuple(launcher.findings) if isinstance(launcher, SimulatedLauncher) else ()
+        return RunResult([_on_host(launcher, output) for output in _as_sequence(outputs)], findings)
 
 
 def _as_sequence(outputs: Any) -> tuple[Any, ...]:
     return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
 
 
-def _on_host(launcher: SimulatedLauncher, output: Any) -> Any:
+def _on_host(launcher: Launcher, output: Any) -> Any:
     """Arrays come back from the device; anything else is for the judge to refuse."""
-    return launcher.host(output) if isinstance(output, np.ndarray) else output
+    return launcher.host(output) if hasattr(output, "shape") else output
