@@ -1,4 +1,7 @@
-"""Puts the stand-ins where ``import numba.cuda`` and ``import cupy`` find them, and takes them away again."""
+"""Puts the stand-ins where ``import numba.cuda`` and ``import cupy`` find them, and takes them away again.
+
+numba is imported when the script imports it, no sooner.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +17,34 @@ from typing import Any
 
 from refsim.hosts.missing import NotSimulatedImportError
 
-# Real submodules of numba.cuda that are imported by numba itself, and hold nothing that needs a device.
-_NUMBA_RANDOM = "numba.cuda.random"
+CUPY = ("cupy", "cupyx", "cupy_backends")
+NUMBA = ("numba", "numba.cuda")
+NUMBA_RANDOM = "numba.cuda.random"
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds cupy and its modules, and numba.cuda.random; refuses cupyx and what else there is of cupy, by name."""
+    """Finds cupy and its modules, numba.cuda and its random numbers; refuses, by name, what else there is of cupy."""
 
-    def __init__(self, cupy: bool) -> None:
-        self.cupy = cupy
+    def __init__(self, simulate: bool) -> None:
+        self.simulate = simulate
+        self.cupy = simulate or importlib.util.find_spec("cupy") is None
+        self.real_cuda: Any = None
+        self.vectorizers: tuple[Any, Any] | None = None
+        self._specs: dict[str, Any] = {}
+        self._looking = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """A spec for the names that are ours."""
-        if fullname == _NUMBA_RANDOM:
+        if self._looking:
+            return None
+        if fullname in NUMBA:
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        if fullname == NUMBA_RANDOM and self.real_cuda is not None:
             return importlib.machinery.ModuleSpec(fullname, self)
         top = fullname.partition(".")[0]
-        if not self.cupy or top not in ("cupy", "cupyx", "cupy_backends"):
+        if not self.cupy or top not in CUPY:
             return None
         if top != "cupy":
             raise NotSimulatedImportError(fullname)
@@ -39,7 +52,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """The module itself; it needs no executing."""
-        if spec.name == _NUMBA_RANDOM:
+        if spec.name in NUMBA:
+            self._import_real(spec.name)
+            return self.adopted_numba() if spec.name == "numba" else self.adopted_cuda()
+        if spec.name == NUMBA_RANDOM:
             from refsim.hosts.numba_host import random
 
             return random
@@ -54,7 +70,36 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module  # type: ignore[no-any-return]
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing left to do."""
+        """Nothing left to do, but to leave a real module's own specification in place."""
+        if module.__name__ in self._specs:
+            module.__spec__ = self._specs[module.__name__]
+
+    def _import_real(self, name: str) -> None:
+        """Import the real module, as the other finders find it."""
+        self._looking = True
+        try:
+            self._specs[name] = importlib.import_module(name).__spec__
+        finally:
+            self._looking = False
+
+    def adopted_numba(self) -> types.ModuleType:
+        """The real numba, its decorators without ``target="cuda"``."""
+        from refsim.hosts.numba_host.ufuncs import refusing
+
+        numba: Any = sys.modules["numba"]
+        self.vectorizers = numba.vectorize, numba.guvectorize
+        numba.vectorize, numba.guvectorize = (refusing(function) for function in self.vectorizers)
+        return numba  # type: ignore[no-any-return]
+
+    def adopted_cuda(self) -> types.ModuleType:
+        """The stand-in for the real numba.cuda; or the real one, if that may be used and has a GPU."""
+        from refsim.hosts.numba_host import CudaModule
+
+        real: Any = sys.modules["numba.cuda"]
+        if not self.simulate and real.is_available():
+            return real  # type: ignore[no-any-return]
+        self.real_cuda = real
+        return CudaModule(real)
 
 
 @contextlib.contextmanager
@@ -66,37 +111,30 @@ def stand_ins(simulate: bool = True) -> Iterator[None]:
     simulate
         Whether they replace the real ones. If not, only what is absent, or has no GPU, is replaced.
     """
-    import numba
-    import numba.cuda as real_cuda
-
-    from refsim.hosts.numba_host import CudaModule
-    from refsim.hosts.numba_host.ufuncs import refusing
-
-    numba_too = simulate or not real_cuda.is_available()
-    cupy_too = simulate or importlib.util.find_spec("cupy") is None
-    ours = ("cupy", "cupyx", "cupy_backends")
-    hidden = {
-        name: module
-        for name, module in sys.modules.items()
-        if (cupy_too and name.partition(".")[0] in ours) or (numba_too and name in ("numba.cuda", _NUMBA_RANDOM))
-    }
+    finder = _Finder(simulate)
+    hidden = {name: sys.modules[name] for name in list(sys.modules) if finder.cupy and name.partition(".")[0] in CUPY}
     for name in hidden:
         del sys.modules[name]
-    finder = _Finder(cupy_too)
     sys.meta_path.insert(0, finder)
-    vectorizers = numba.vectorize, numba.guvectorize
-    if numba_too:
-        module = CudaModule(real_cuda)
-        sys.modules["numba.cuda"] = module
-        numba.cuda = module
-        numba.vectorize, numba.guvectorize = (refusing(function) for function in vectorizers)
+    if "numba" in sys.modules:
+        finder.adopted_numba()
+    if "numba.cuda" in sys.modules:
+        _set_cuda(finder.adopted_cuda())
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        numba.cuda = real_cuda
-        numba.vectorize, numba.guvectorize = vectorizers
-        for name in [name for name in sys.modules if name in (*ours, _NUMBA_RANDOM) or name.startswith("cupy.")]:
-            if cupy_too or name == _NUMBA_RANDOM:
+        if finder.real_cuda is not None:
+            _set_cuda(finder.real_cuda)
+        if finder.vectorizers is not None:
+            numba: Any = sys.modules["numba"]
+            numba.vectorize, numba.guvectorize = finder.vectorizers
+        for name in list(sys.modules):
+            if (finder.cupy and name.partition(".")[0] in CUPY) or name == NUMBA_RANDOM:
                 del sys.modules[name]
         sys.modules.update(hidden)
+
+
+def _set_cuda(module: types.ModuleType) -> None:
+    numba: Any = sys.modules["numba"]
+    sys.modules["numba.cuda"] = numba.cuda = module

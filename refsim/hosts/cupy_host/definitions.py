@@ -28,22 +28,24 @@ _INCLUDES = {
 }
 
 # What the text of a kernel may use of a raw argument and of the loop's index.
-SUPPORT = """\
-template <typename T, int N> struct RawArray {
-  T* data_;
+_RAW = """\
+template <typename T, int N> struct {name} {{
+  {const}T* data_;
   const ptrdiff_t* shape_;
   const ptrdiff_t* strides_;
   ptrdiff_t size_;
-  __device__ ptrdiff_t size() const { return size_; }
-  __device__ const ptrdiff_t* shape() const { return shape_; }
-  __device__ const ptrdiff_t* strides() const { return strides_; }
-  __device__ T& operator[](ptrdiff_t i) const { return data_[i]; }
-  __device__ T& operator[](const ptrdiff_t* index) const {
+  __device__ ptrdiff_t size() const {{ return size_; }}
+  __device__ const ptrdiff_t* shape() const {{ return shape_; }}
+  __device__ const ptrdiff_t* strides() const {{ return strides_; }}
+  __device__ {const}T& operator[](ptrdiff_t i) const {{ return data_[i]; }}
+  __device__ {const}T& operator[](const ptrdiff_t* index) const {{
     ptrdiff_t offset = 0;
     for (int axis = 0; axis < N; ++axis) offset += index[axis] * (strides_[axis] / (ptrdiff_t)sizeof(T));
     return data_[offset];
-  }
-};
+  }}
+}};
+"""
+_INDEXER = """\
 template <int N> struct Indexer {
   ptrdiff_t shape_[N > 0 ? N : 1];
   ptrdiff_t index_[N > 0 ? N : 1];
@@ -58,6 +60,7 @@ template <int N> struct Indexer {
   __device__ const ptrdiff_t* get() const { return index_; }
 };
 """
+SUPPORT = _RAW.format(name="RawInput", const="const ") + _RAW.format(name="RawOutput", const="") + _INDEXER
 
 
 @dataclass(frozen=True)
@@ -177,13 +180,13 @@ def indexer(name: str, parameter: str, shape: tuple[int, ...]) -> str:
 def raw_array(parameter: Parameter, c_type: str, ndim: int) -> str:
     """Declaration of a raw array over its pointer and extents; it lies in row order."""
     name = parameter.name
-    const = "const " if parameter.const else ""
+    template = "RawInput" if parameter.const else "RawOutput"
     extents = [f"_{name}_extent{axis}" for axis in range(ndim)]
     strides = [" * ".join([f"(ptrdiff_t)sizeof({c_type})", *extents[axis + 1 :]]) for axis in range(ndim)]
     return (
         f"  const ptrdiff_t _{name}_shape[] = {{{', '.join(extents or ['1'])}}};\n"
         f"  const ptrdiff_t _{name}_strides[] = {{{', '.join(strides or ['0'])}}};\n"
-        f"  const RawArray<{const}{c_type}, {ndim}> {name} = "
+        f"  const {template}<{c_type}, {ndim}> {name} = "
         f"{{_raw_{name}, _{name}_shape, _{name}_strides, {' * '.join(extents or ['1'])}}};\n"
     )
 

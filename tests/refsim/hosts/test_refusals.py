@@ -1,0 +1,77 @@
+"""What is not simulated is refused by name, never computed by something else."""
+
+import pytest
+
+from refsim.hosts import NotSimulatedError, Session, run_script
+
+REFUSED = {
+    "numba.cuda.declare_device": "from numba import cuda\ncuda.declare_device('f', 'int32(int32)')",
+    "argument 'link' of numba.cuda.jit()": "from numba import cuda\n@cuda.jit(link=['f.cu'])\ndef f(): pass",
+    "argument 'extensions' of numba.cuda.jit()": "from numba import cuda\n@cuda.jit(extensions=[1])\ndef f(): pass",
+    "inspect_asm of a numba.cuda kernel": "from numba import cuda\n@cuda.jit\ndef f(): pass\nf.inspect_asm()",
+    "numba.vectorize(target='cuda')": "import numba\n@numba.vectorize(['f4(f4)'], target='cuda')\ndef f(x): return x",
+    "numba.cuda DeviceNDArray.get_ipc_handle": "from numba import cuda\ncuda.device_array(3).get_ipc_handle()",
+    "a record as kernel argument": (
+        "import numpy as np\nfrom numba import cuda\n@cuda.jit\ndef f(x): pass\nf[1, 1](np.zeros(1, [('a', 'f4')])[0])"
+    ),
+    "PCI_BUS_ID of a numba.cuda device": "from numba import cuda\ncuda.get_current_device().PCI_BUS_ID",
+    "cupy.fuse": "import cupy\n@cupy.fuse()\ndef f(x): return x",
+    "cupy.fft": "import cupy\ncupy.fft.fft",
+    "cupy.no_such_function": "import cupy\ncupy.no_such_function(1)",
+    "cupy.linalg.eig": "import cupy\ncupy.linalg.eig",
+    "cupy.random.zipf": "import cupy\ncupy.random.zipf",
+    "cupy.cuda.graph": "import cupy\ncupy.cuda.graph",
+    "cupy.ndarray.toDlpack": "import cupy\ncupy.zeros(3).toDlpack()",
+    "argument 'where' of cupy.add()": "import cupy\ncupy.add(cupy.ones(2), 1, where=True)",
+    "argument 'initial' of cupy.sum()": "import cupy\ncupy.sum(cupy.ones(2), initial=1)",
+    "numpy.add.accumulate() of a cupy.ndarray": "import cupy, numpy\nnumpy.add.accumulate(cupy.ones(3))",
+    "cupy.RawModule(path='kernel.cubin')": "import cupy\ncupy.RawModule(path='kernel.cubin')",
+    "cupy.cuda.MemoryPool.malloc": "import cupy\ncupy.get_default_memory_pool().malloc(8)",
+    "module cupyx.scipy": "import cupyx.scipy.sparse",
+    "module cupy.sparse": "import cupy.sparse",
+    "module cupyx": "from cupyx import jit",
+}
+
+
+@pytest.mark.parametrize(("name", "script"), REFUSED.items(), ids=REFUSED)
+def test_refused_by_name(name, script, tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text(script, encoding="utf-8")
+    assert run_script(path, [], Session()) == 1
+    printed = capsys.readouterr().err
+    last = printed.splitlines()[-1]
+    assert last.startswith("refsim.hosts.missing.NotSimulated"), printed
+    assert name.split(".scipy")[0] in last
+    assert f'File "{path}"' in printed
+
+
+def test_feature_tests_of_scripts_work(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(
+        "import cupy\nfrom numba import cuda\n"
+        "assert not hasattr(cupy, 'fft') and not hasattr(cuda, 'declare_device') and hasattr(cupy, 'sin')\n"
+        "try:\n    import cupyx\nexcept ImportError:\n    cupyx = None\n"
+        "try:\n    from cupy import fuse\nexcept ImportError:\n    fuse = None\n"
+        "assert cupyx is fuse is None\n",
+        encoding="utf-8",
+    )
+    assert run_script(path, [], Session()) == 0
+
+
+def test_kinds_of_refusal():
+    from refsim.errors import UnsupportedError
+    from refsim.hosts.missing import NotSimulatedImportError
+
+    assert issubclass(NotSimulatedError, (AttributeError,))
+    assert issubclass(NotSimulatedError, UnsupportedError)
+    assert issubclass(NotSimulatedImportError, ImportError)
+
+
+def test_stand_ins_work_in_scripts_only():
+    from refsim.hosts.numba_host.kernels import jit
+
+    def kernel(x):
+        x[0] = 1
+
+    with pytest.raises(RuntimeError, match="refsim run SCRIPT"):
+        jit(kernel)[1, 1](None)
