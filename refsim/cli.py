@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import contextlib
 import difflib
 import json
+import re
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -67,7 +67,12 @@ def _backend_options(command: Any) -> Any:
             show_default=True,
             help="An installed backend (numba, torch), file.py:attribute or module:attribute.",
         ),
-        click.option("--device", default="sim:sm_90", show_default=True, help="Device that kernels run on: sim:NAME, or cuda:NUMBER for a real one."),
+        click.option(
+            "--device",
+            default="sim:sm_90",
+            show_default=True,
+            help="Device that kernels run on: sim:NAME, or cuda:NUMBER for a real one.",
+        ),
         click.option("--strict", is_flag=True, help="A SUSPECT row does not conform."),
         click.option(
             "--format",
