@@ -132,5 +132,10 @@ def _require(what: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _stored(values: Array, dtype: str) -> Array:
-    """Indices as they are drawn, numbers rounded to the dtype."""
-    return values if values.dtype.kind in "iu" else cast(values, FORMATS[dtype], saturate=True)
+    """Indices as they are drawn, numbers rounded to the dtype; only what was drawn as an infinity is one."""
+    if values.dtype.kind in "iu":
+        return values
+    stored = cast(values, FORMATS[dtype], saturate=True)
+    infinite = np.isinf(values)
+    stored[infinite] = values[infinite]
+    return stored

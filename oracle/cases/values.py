@@ -145,6 +145,35 @@ def zeros(rng: np.random.Generator, shape: Shape, number_format: Format) -> Arra
     return np.zeros(shape)
 
 
+def _spoiled(values: Array, spoil: Array) -> Array:
+    """One element of every third row, the first among them, is ``spoil``'s."""
+    rows = np.arange(int(np.prod(values.shape[:-1]))).reshape((*values.shape[:-1], 1))
+    return np.where((rows % 3 == 0) & (spoil != 0), spoil, values)
+
+
+def not_a_number(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
+    """Normal numbers, every third row with a NaN: it must reach what depends on it, and nothing else."""
+    return _spoiled(rng.standard_normal(shape), np.where(hot_mask(rng, shape) != 0, np.nan, 0.0))
+
+
+def infinities(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
+    """Normal numbers, every third row with an infinity."""
+    return _spoiled(rng.standard_normal(shape), np.where(hot_mask(rng, shape) != 0, np.inf * _signs(rng, shape), 0.0))
+
+
+def masked(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
+    """Normal numbers, about half of them (each row's first, never its last) minus infinity, as masks make them."""
+    hidden = rng.random(shape) < 0.5
+    hidden[..., :1] = True
+    hidden[..., -1:] = False
+    return np.where(hidden, -np.inf, rng.standard_normal(shape))
+
+
+def overflowing(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
+    """Ones, every third row full of 16,384: four of them are more than float16 holds, and an infinity there."""
+    return _spoiled(np.ones(shape), np.full(shape, 16_384.0))
+
+
 ROWS: dict[str, Rows] = {
     "normal": normal,
     "uniform": uniform,
@@ -163,6 +192,10 @@ ROWS: dict[str, Rows] = {
     "huge_exact": huge_exact,
     "spike": spike,
     "zeros": zeros,
+    "not_a_number": not_a_number,
+    "infinities": infinities,
+    "masked": masked,
+    "overflowing": overflowing,
 }
 
 

@@ -7,7 +7,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -155,8 +155,10 @@ def check_row(
 
 
 def run_case(backend: Backend, row: Capability, item: Prepared, repeat: bool) -> Outcome:
-    """Run one case, twice where ``repeat``, and judge it."""
+    """Run one case and judge it. Where ``repeat``, on arrays that held something else before, and once more after."""
     inputs = item.case.inputs()
+    if repeat:
+        _run_on_others(backend, row, item, inputs)
     before = {name: _bits(array) for name, array in inputs.items() if array is not None}
     try:
         result = _run(backend, row, inputs, item.params)
@@ -179,6 +181,24 @@ def _run(backend: Backend, row: Capability, inputs: Mapping[str, Any], params: M
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return backend.run(row.operator, row.kernel, dict(inputs), dict(params))
+
+
+def _run_on_others(backend: Backend, row: Capability, item: Prepared, inputs: Mapping[str, Any]) -> None:
+    """Run on the same arrays while one of them holds the values of another case.
+
+    What is kept from that run, found by an address, by a shape or by the other inputs, is wrong in the next.
+    """
+    names = [name for name, array in inputs.items() if array is not None and array.size]
+    if not names:
+        return
+    name = names[item.case.seed % len(names)]  # replaying the case does the same
+    array = _present(inputs, name)
+    whole = buffer_of(array)
+    values = whole.copy()
+    array[...] = _present(replace(item.case, seed=item.case.seed + 1).inputs(), name)
+    with contextlib.suppress(Exception, SystemExit, GeneratorExit):  # the case itself runs next, and is judged
+        _run(backend, row, inputs, item.params)
+    whole[...] = values
 
 
 def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed: Sequence[str]) -> Outcome | None:

@@ -163,6 +163,9 @@ ATTENTION = Recipe(
         Structure(_dims(1, 2, 1, 0, 5, 16, 8)),
         Structure(_dims(0, 2, 1, 3, 5, 16, 8)),
         Structure(_dims(1, 2, 1, 4, 7, 16, 0)),
+        Structure(_dims(1, 1, 1, 2, 1031, 8, 8), "normal"),
+        Structure(_dims(1, 1, 1, 131, 5, 8, 8), "normal", params=TOP),
+        Structure(_dims(1, 1, 1, 3, 9, 130, 130), "normal"),
     ),
     random=_random_attention,
 )

@@ -50,6 +50,7 @@ FACTORS: dict[str, Factors] = {
     "cancelling": _against("cancelling", "uniform"),
     "subnormals": _against("subnormals", "normal"),
     "offset": _against("offset", "normal"),
+    "not_a_number": _both("not_a_number"),
 }
 EXACT = ("select_right", "select_left")
 
@@ -111,6 +112,10 @@ MATMUL = Recipe(
         Structure(_dims(0, 5, 3)),
         Structure(_dims(5, 0, 3), absent=WITHOUT),
         Structure(_dims(2, 2, 1021), "uniform", absent=WITHOUT),
+        Structure(_dims(17, 18, 33), "not_a_number"),
+        Structure(_dims(131, 3, 5), "normal", absent=WITHOUT),
+        Structure(_dims(3, 131, 5), "normal"),
+        Structure(_dims(24, 16, 24), "normal", params=A | B),
     ),
     random=_random_matmul,
 )

@@ -14,7 +14,7 @@ from oracle.signature import Array
 
 CLASSES = (
     "normal", "uniform", "full_significand", "one_hot", "sparse_integers", "low_entropy", "rising", "falling",
-    "all_below", "offset", "subnormals", "heavy_tail", "zeros",
+    "all_below", "offset", "subnormals", "heavy_tail", "zeros", "not_a_number", "infinities",
 )  # fmt: skip
 
 
@@ -69,6 +69,10 @@ RMSNORM = Recipe(
         Structure(_dims(1, 1), "full_significand"),
         Structure(_dims(0, 5)),
         Structure(_dims(33, 13), "normal", "transposed", {"eps": 1.0}),
+        Structure(_dims(7, 33), "not_a_number"),
+        Structure(_dims(4, 65), "infinities", "padded"),
+        Structure(_dims(2, 2053), "normal"),
+        Structure(_dims(261, 5), "normal"),
     ),
     random=_random_rmsnorm,
 )

@@ -14,11 +14,12 @@ from oracle.signature import Array
 
 SUM_CLASSES = (
     "normal", "uniform", "full_significand", "one_hot", "sparse_integers", "low_entropy", "rising", "falling",
-    "offset", "subnormals", "cancelling", "heavy_tail",
+    "offset", "subnormals", "cancelling", "heavy_tail", "not_a_number", "infinities", "overflowing",
 )  # fmt: skip
 SOFTMAX_CLASSES = (
     "normal", "uniform", "full_significand", "one_hot", "sparse_integers", "low_entropy", "rising", "falling",
-    "offset", "subnormals", "all_below", "wide", "huge_exact", "spike", "heavy_tail",
+    "offset", "subnormals", "all_below", "wide", "huge_exact", "spike", "heavy_tail", "not_a_number",
+    "infinities", "masked",
 )  # fmt: skip
 
 
@@ -91,6 +92,12 @@ SUM = Recipe(
         Structure(_shape(1, 1, 1), "full_significand", params={"axis": 0}),
         Structure(_shape(), "full_significand"),
         Structure(_shape(2, 3, 4, 5), "sparse_integers", "padded", {"axis": -2}),
+        Structure(_shape(33, 2), "heavy_tail", params={"axis": 1}),
+        Structure(_shape(9, 33), "not_a_number", params={"axis": 1}),
+        Structure(_shape(33, 9), "infinities", params={"axis": 0}),
+        Structure(_shape(9, 33), "overflowing", "padded", {"axis": 1}),
+        Structure(_shape(2, 2053), "normal", params={"axis": 1}),
+        Structure(_shape(5, 261), "normal", params={"axis": 0}),
     ),
     random=_random_sum,
 )
@@ -119,6 +126,11 @@ SOFTMAX = Recipe(
         Structure(_rows(0, 5)),
         Structure(_rows(3, 0)),
         Structure(_rows(2, 2, 2, 16), "normal", "transposed"),
+        Structure(_rows(7, 33), "not_a_number"),
+        Structure(_rows(4, 31), "infinities", "strided"),
+        Structure(_rows(5, 65), "masked"),
+        Structure(_rows(2, 2053), "normal"),
+        Structure(_rows(261, 5), "normal"),
     ),
     random=_random_softmax,
 )

@@ -12,7 +12,16 @@ from oracle.cases.values import Shape, draw_rows
 from oracle.formats import Format
 from oracle.signature import Array
 
-CLASSES = ("normal", "uniform", "full_significand", "sparse_integers", "low_entropy", "subnormals", "heavy_tail")
+CLASSES = (
+    "normal",
+    "uniform",
+    "full_significand",
+    "sparse_integers",
+    "low_entropy",
+    "subnormals",
+    "heavy_tail",
+    "not_a_number",
+)
 BASE = 10_000.0
 
 
@@ -110,6 +119,9 @@ ROPE = Recipe(
         Structure(_dims(0, 3, 8, 4, 5)),
         Structure(_dims(3, 0, 8, 4, 5)),
         Structure(_dims(33, 4, 64, 16, 33), "normal", "padded"),
+        Structure(_dims(5, 3, 16, 6, 9), "not_a_number"),
+        Structure(_dims(261, 1, 4, 2, 5), "normal"),
+        Structure(_dims(2, 65, 8, 4, 1031), "normal", params=GPTJ),
     ),
     random=_random_rope,
 )

@@ -133,7 +133,8 @@ def test_an_answer_that_shares_memory_with_an_earlier_one_is_caught():
     other = Case("rmsnorm", "float32", {"rows": 3, "cols": 5}, seed=2)
     backend = FunctionBackend(stale, RMSNORM, "stale")
     (result,) = check(backend, ["rmsnorm"], ["float32"], cases={("rmsnorm", "float32"): [case, other]}).results
-    assert [failure.case for failure in result.failures] == [other]
+    # Already the first case runs on arrays that held other values before.
+    assert [failure.case for failure in result.failures] == [case, other]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no luck"), SystemExit(3), ZeroDivisionError()])
@@ -229,3 +230,49 @@ def test_progress_counts_every_case():
     seen = []
     check(Scripted(), ["rmsnorm"], ["float32"], count=7, progress=lambda row, done, total: seen.append((done, total)))
     assert seen == [(done, 7) for done in range(1, 8)]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda x, weight: id(x),
+        lambda x, weight: x.ctypes.data,
+        lambda x, weight: (x.shape, weight.tobytes()),
+        lambda x, weight: (x.shape, x.tobytes()),
+    ],
+    ids=["identity", "address", "weight only", "x only"],
+)
+def test_an_answer_kept_from_an_earlier_run_is_caught(key):
+    kept = {}
+
+    def remembers(x, weight, eps=1e-6):
+        return kept.setdefault((key(x, weight), x.dtype), right(x, weight, eps)).copy()
+
+    backend = FunctionBackend(remembers, RMSNORM, "remembers")
+    (result,) = check(backend, ["rmsnorm"], ["float32"], count=48).results
+    assert result.verdict is Verdict.FAIL
+    # The case alone shows it too.
+    case = result.failures[0].case
+    kept.clear()
+    (again,) = check(backend, ["rmsnorm"], ["float32"], cases={("rmsnorm", "float32"): [case]}).results
+    assert again.verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("limit", ["rows", "cols"])
+def test_a_limit_of_a_block_of_threads_is_caught(limit):
+    def limited(x, weight, eps=1e-6):
+        out = right(x, weight, eps).copy()
+        out[(slice(256, None),) if limit == "rows" else (slice(None), slice(1024, None))] = 0
+        return out
+
+    (result,) = check(FunctionBackend(limited, RMSNORM, limit), ["rmsnorm"], ["float32"]).results
+    assert result.verdict is Verdict.FAIL
+
+
+def test_a_nan_that_is_swallowed_is_caught():
+    def swallows(x, weight, eps=1e-6):
+        return np.nan_to_num(right(x, weight, eps))
+
+    (result,) = check(FunctionBackend(swallows, RMSNORM, "swallows"), ["rmsnorm"], ["float32"]).results
+    assert result.verdict is Verdict.FAIL
+    assert {failure.reason for failure in result.failures} == {"nan"}

@@ -30,16 +30,19 @@ def _shares(e, total):
     return e / total[..., np.newaxis]
 
 
-def _online(tile, rescale=True):
+def _online(tile, rescale=True, guard=True):
+    """By a running maximum. Unguarded, a row that begins with minus infinity is NaN: exp(-inf - -inf)."""
+
     def rows(x):
         largest = np.full(x.shape[:-1], -np.inf, x.dtype)
         total = np.zeros(x.shape[:-1], x.dtype)
         for start in range(0, x.shape[-1], tile):
             part = x[..., start : start + tile]
             new = np.maximum(largest, part.max(axis=-1))
+            level = np.where(np.isneginf(new), 0, new).astype(x.dtype) if guard else new
             if rescale:
-                total = total * np.exp(largest - new)
-            total = total + running(np.exp(part - new[..., np.newaxis]))
+                total = total * np.exp(largest - level)
+            total = total + running(np.exp(part - level[..., np.newaxis]))
             largest = new
         return _shares(np.exp(x - largest[..., np.newaxis]), total)
 
@@ -88,6 +91,8 @@ def _unnormalised(x):
 
 
 WRONG = {
+    "online_without_guard": _over(_online(1, guard=False)),
+    "nan_to_zero": _over(lambda x: np.nan_to_num(_plain(x))),
     "maximum_starts_at_zero": _over(lambda x: _plain(x, largest=lambda x: np.maximum(_largest(x), 0))),
     "no_maximum": _over(lambda x: _plain(x, largest=lambda x: np.zeros_like(_largest(x)))),
     "maximum_of_all_but_last": _over(lambda x: _plain(x, largest=_largest_but_last)),
