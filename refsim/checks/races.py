@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.checks.tags import UNKNOWN
+
 if TYPE_CHECKING:
     from refsim.engine.batch import Batch
     from refsim.engine.lanes import LaneSet
     from refsim.engine.views import View
-
-UNKNOWN = (1 << 20) - 2  # an agent that stands for several threads, minus one
 
 
 class Conflict:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report
+from refsim.checks.global_shadow import GlobalShadow
 from refsim.checks.order import SyncLog
-from refsim.checks.shadow import GlobalShadow
 from refsim.devices import Device
 from refsim.dialect import ITEM_BYTES, ArrayType, PointerType, Type
 from refsim.engine.batch import Batch

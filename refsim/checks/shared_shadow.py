@@ -1,0 +1,217 @@
+"""The shadow of a shared array: last writers, hidden writers, and the reads of the current barrier interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from refsim.checks.races import Conflict
+from refsim.checks.tags import AGENT, SHIFT
+
+if TYPE_CHECKING:
+    from refsim.engine.batch import Batch
+    from refsim.engine.lanes import LaneSet
+    from refsim.engine.views import View
+
+
+LOG_LIMIT = 64
+
+
+class SharedShadow:
+    """Shadow of a shared array over all blocks of a batch.
+
+    While every access depends on the thread only and spans all blocks, one block stands for all and `tag`
+    has one entry an element (narrow); the first other access gives every block its own (wide).
+    """
+
+    def __init__(self, batch: Batch, size: int) -> None:
+        self.batch = batch
+        self.run = batch.run
+        self.columns = batch.columns
+        self.wide = False
+        self.tag = np.zeros(size, np.int64)
+        self.initialized = not batch.run.initcheck
+        self.last_write = 0
+        self.log: list[tuple[int, LaneSet, Any]] = []
+        self.readers: Any = None
+        self.last_spill = 0
+        self.foreign: Any = None  # an access of another thread than the last writer, which would hide it
+
+    # -------------------------------------------------------------------------------------- addressing
+
+    def _widen(self) -> None:
+        self.wide = True
+        self.tag = np.repeat(self.tag, self.columns)
+        if self.readers is not None:
+            self.readers = np.repeat(self.readers, self.columns)
+        if self.foreign is not None:
+            self.foreign = np.repeat(self.foreign, self.columns)
+
+    def _cells(self, lanes: LaneSet, address: Any) -> Any:
+        """Positions in `tag`, one per lane: ``(R, 1)`` while narrow, else of the set's shape."""
+        if not self.wide:
+            if lanes.whole_columns and (type(address) is int or address.shape[1] == 1):
+                return np.broadcast_to(np.asarray(address), (lanes.shape[0], 1))
+            self._widen()
+        return np.broadcast_to(address * self.columns + lanes.b, lanes.shape)
+
+    def _threads(self, lanes: LaneSet) -> Any:
+        return lanes.t if not self.wide or lanes.flat is not None else np.broadcast_to(lanes.t, lanes.shape)
+
+    def _interval(self, lanes: LaneSet) -> Any:
+        """First serial of the current barrier interval, per lane."""
+        bar = self.batch.bar
+        return bar if type(bar) is int else bar[lanes.b]
+
+    # ---------------------------------------------------------------------------------------- accesses
+
+    def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
+        """Check a read against earlier writes and remember it for later ones."""
+        serial = self.run.operation(site)
+        if not (self.initialized and self.last_write < self.batch.interval_start(lanes)):
+            cells = self._cells(lanes, address)
+            tag = self.tag.take(cells)
+            if not self.initialized and not tag.all():
+                self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
+            self._check_writers(lanes, view, address, tag, serial, None)
+            if self.foreign is not None:
+                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, None)
+        if self.run.racecheck:
+            self.log.append((serial, lanes, (address, view)))
+            if len(self.log) > LOG_LIMIT:
+                self._spill()
+
+    def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
+        """Check a write against earlier writes and against reads that were spilled."""
+        serial = self.run.operation(site)
+        cells = self._cells(lanes, address)
+        self.last_write = serial
+        mine = (serial << SHIFT) | (self._threads(lanes) + 1)
+        if self.run.racecheck:
+            self._check_writers(lanes, view, address, self.tag.take(cells), serial, value)
+            self._check_readers(lanes, view, address, cells, serial)
+            if self.foreign is not None:
+                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, value)
+        if self.wide:
+            mine = np.broadcast_to(mine, lanes.shape).reshape(-1)
+            self.tag[cells.reshape(-1)] = mine
+        else:
+            self.tag[cells] = mine
+        if self.run.racecheck:
+            kept = self.tag.take(cells).reshape(-1)
+            lost = kept != mine.reshape(-1)
+            if self.foreign is not None:
+                self.foreign[cells.reshape(-1)] = 0
+            if lost.any():
+                self._hide(cells.reshape(-1)[lost], mine.reshape(-1)[lost])
+                conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
+                conflict.write_write_at_once(lost, kept & AGENT, cells.reshape(-1), value)
+
+    def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
+        """Check an atomic operation against plain accesses of other threads."""
+        serial = self.run.operation(site)
+        cells = self._cells(lanes, address)
+        tag = self.tag.take(cells)
+        if not self.initialized and not tag.all():
+            self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
+        if self.run.racecheck:
+            self._check_writers(lanes, view, address, tag, serial, None)
+            self._check_readers(lanes, view, address, cells, serial)
+        self.last_write = serial
+        mine = np.broadcast_to((serial << SHIFT) | (self._threads(lanes) + 1), cells.shape)
+        self.tag[cells.reshape(-1)] = mine.reshape(-1)
+        kept = self.tag.take(cells)
+        for hidden in (tag, mine):
+            lost = (hidden != 0) & ((hidden & AGENT) != (kept & AGENT))
+            self._hide(cells[lost], hidden[lost])
+        self.batch.log_atomic(serial, view, lanes, address)
+
+    def _hide(self, cells: Any, tags: Any) -> None:
+        """Remember accesses whose tag gave way to another thread's."""
+        if len(cells):
+            if self.foreign is None:
+                self.foreign = np.zeros_like(self.tag)
+            self.foreign[cells] = tags
+
+    def _shape(self, lanes: LaneSet) -> tuple[int, ...]:
+        return lanes.shape if self.wide else (lanes.shape[0], 1)
+
+    def _check_writers(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int, value: Any) -> None:
+        if not self.run.racecheck or int(tag.max()) < (self.batch.interval_start(lanes) << SHIFT):
+            return
+        interval = self._interval(lanes)
+        suspects = (tag >= interval << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
+        if suspects.any():
+            conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
+            conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=True, value=value)
+
+    def _check_readers(self, lanes: LaneSet, view: View, address: Any, cells: Any, serial: int) -> None:
+        if self.readers is None or self.last_spill < self.batch.interval_start(lanes):
+            return
+        tag = self.readers.take(cells)
+        suspects = (tag >= self._interval(lanes) << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
+        if suspects.any():
+            conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
+            conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=True)
+
+    # ------------------------------------------------------------------------------------ read log
+
+    def _check_log(self) -> None:
+        """Reads followed, in their own interval, by a write of another thread."""
+        for serial, lanes, (address, view) in self.log:
+            if serial > self.last_write:
+                break
+            cells = self._cells(lanes, address)
+            for source in (self.tag, self.foreign):
+                if source is not None:
+                    self._check_later(lanes, view, address, source.take(cells), serial)
+
+    def _check_later(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int) -> None:
+        """Report cells, read at a time, that another thread wrote since without a barrier in between."""
+        suspects = (tag >= (serial + 1) << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
+        bar = self.batch.bar
+        if type(bar) is not int:
+            suspects = suspects & (serial >= bar[lanes.b])
+        if suspects.any():
+            conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
+            conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=False)
+
+    def _spill(self) -> None:
+        """Fold the read log into one reader tag an element; agent `AGENT` stands for several threads."""
+        self._check_log()
+        log, self.log = self.log, []
+        for serial, lanes, (address, _view) in log:
+            cells = self._cells(lanes, address)
+            if self.readers is None:
+                self.readers = np.zeros_like(self.tag)
+            agent = np.broadcast_to(self._threads(lanes) + 1, cells.shape)
+            tag = self.readers.take(cells)
+            several = (tag >= self._interval(lanes) << SHIFT) & ((tag & AGENT) != agent)
+            new = (serial << SHIFT) | np.where(several, AGENT, agent)
+            flat, new = cells.reshape(-1), new.reshape(-1)
+            self.readers[flat] = new
+            lost = self.readers.take(flat) != new
+            self.readers[flat[lost]] = (serial << SHIFT) | AGENT
+            self.last_spill = serial
+
+    def barrier(self, everywhere: bool) -> None:
+        """Called before the interval of some blocks ends; `everywhere` if it ends in all of them."""
+        if self.log and self.last_write > self.log[0][0]:
+            self._check_log()
+        if everywhere:
+            self.log.clear()
+        elif not self.wide:
+            self._widen()
+        if not self.initialized and self.last_write >= self.batch.bar_low:
+            self.initialized = bool(self.tag.all())
+
+    def warp_barrier(self) -> None:
+        """Called before a warp barrier: what follows may be ordered after the logged reads, what came is not."""
+        if self.log and self.last_write > self.log[0][0]:
+            self._check_log()
+
+    def forget_ended(self) -> None:
+        """Drop logged reads whose interval has ended in all the blocks that read."""
+        start = self.batch.interval_start
+        self.log = [entry for entry in self.log if entry[0] >= start(entry[1])]
