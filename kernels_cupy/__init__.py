@@ -21,9 +21,8 @@ def __getattr__(name: str) -> Any:
     """``backend``, made on first use: a kernel alone needs nothing of the judge."""
     if name != "backend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kernels_cupy.cupy_launcher import CupyLauncher
-    from refsim.conformance.backends import KernelBackend
+    from kernels_cupy.cupy_backend import CupyBackend
 
-    made = KernelBackend("cupy", KERNELS, real_launcher=CupyLauncher)
+    made = CupyBackend(KERNELS)
     globals()[name] = made
     return made

@@ -42,6 +42,14 @@ def test_backend_offers_every_kernel():
     assert kernels_cupy.backend is kernels_cupy.backend
 
 
+def test_only_float32_on_a_real_gpu_may_flush_subnormals(monkeypatch):
+    monkeypatch.setattr("kernels_cupy.cupy_backend.CupyLauncher", lambda number: None)
+    real, simulated = kernels_cupy.backend.on("cuda:0"), kernels_cupy.backend.on("sim:gfx942")
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        assert real.numerics("sum", "sum_shuffle", dtype).flush_to_zero == (dtype != "float64")
+        assert not simulated.numerics("sum", "sum_shuffle", dtype).flush_to_zero
+
+
 def test_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'frontend'"):
         _ = kernels_cupy.frontend
