@@ -19,11 +19,15 @@ Array = np.ndarray[Any, Any]
 # A buffer counts as uninitialised until its elements differ from a pattern. One byte matches by chance too often.
 TRACKED = frozenset(["float16", "float32", "float64", "int32", "uint32", "int64", "uint64"])
 
+POISON = 0xFF  # bytes of other uninitialised memory: NaN, -1 or the largest number
+
 _owners: dict[int, weakref.ref[Array]] = {}
 
 
 def uninitialized(shape: Any, dtype: Any, order: str = "C") -> Array:
     """Fresh device memory: reads before writes are findings, for element types of which a pattern can tell.
+
+    Memory of other types is poisoned.
 
     Parameters
     ----------
@@ -35,7 +39,9 @@ def uninitialized(shape: Any, dtype: Any, order: str = "C") -> Array:
     kind = np.dtype(dtype)
     extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if kind.name not in TRACKED:
-        return allocated(np.zeros(extents, kind, order="F" if order == "F" else "C"))
+        array = np.empty(extents, kind, order="F" if order == "F" else "C")
+        array.reshape(-1, order="A").view(np.uint8)[...] = POISON if kind.kind != "b" else 1
+        return allocated(array)
     if order == "F":
         return allocated(buffers.empty(tuple(reversed(extents)), kind)).transpose()
     return allocated(buffers.empty(extents, kind))

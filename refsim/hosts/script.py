@@ -77,7 +77,7 @@ def _as_main(module: types.ModuleType, argv: list[str]) -> Iterator[None]:
     before = sys.modules["__main__"], sys.argv, list(sys.path), set(sys.modules)
     sys.modules["__main__"] = module
     sys.argv = argv
-    sys.path[:1] = [str(Path(str(module.__file__)).parent)]
+    sys.path[:1] = [str(Path(str(module.__file__)).resolve().parent)]
     try:
         yield
     finally:

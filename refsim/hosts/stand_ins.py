@@ -123,7 +123,8 @@ def stand_ins(simulate: bool = True) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
         if finder.real_cuda is not None:
             _set_cuda(finder.real_cuda)
         if finder.vectorizers is not None:

@@ -102,7 +102,7 @@ class ndarray:
     @classmethod
     def of(cls, array: Array, base: ndarray | None = None) -> ndarray:
         """The device array that a NumPy array stands for; no copy is made."""
-        if array.dtype.kind not in "biufcV":
+        if array.dtype.kind not in "biufc":
             raise ValueError(f"Unsupported dtype {array.dtype}")
         made = cls.__new__(cls)
         made.__refsim_array__ = array

@@ -25,6 +25,7 @@ from refsim.hosts.cupy_host.definitions import (
     typedefs,
     uses_position,
 )
+from refsim.hosts.cupy_host.origin import with_origin
 from refsim.hosts.cupy_host.raw import real_pairs
 from refsim.hosts.memory import uninitialized
 from refsim.hosts.missing import only
@@ -37,7 +38,8 @@ extern "C" __global__ void {name}({parameters}) {{
 {declarations}  {loop_prep};
   for (ptrdiff_t i = (ptrdiff_t)blockIdx.x * blockDim.x + threadIdx.x; i < _ind.size();
        i += (ptrdiff_t)blockDim.x * gridDim.x) {{
-{position}{elements}    {operation};
+{position}{elements}
+{operation};
   }}
   {after_loop};
 }}
@@ -68,7 +70,8 @@ class ElementwiseKernel:
         if len({parameter.name for parameter in self.params}) < len(self.params):
             raise ValueError(f"{name}: two parameters have the same name")
         self.nin, self.nout = len(self.in_params), len(self.out_params)
-        self.operation, self.name, self.preamble = operation, name, preamble
+        self.operation = with_origin(operation, f"<operation of {name}>")
+        self.name, self.preamble = name, preamble
         self.no_return, self.return_tuple = no_return, return_tuple
         self.loop_prep, self.after_loop, self.options = loop_prep, after_loop, tuple(options)
         self.__doc__ = doc

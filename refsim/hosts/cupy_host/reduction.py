@@ -30,6 +30,7 @@ from refsim.hosts.cupy_host.definitions import (
     uses_position,
 )
 from refsim.hosts.cupy_host.elementwise import declaration
+from refsim.hosts.cupy_host.origin import with_origin
 from refsim.hosts.cupy_host.raw import real_pairs
 from refsim.hosts.facts import Facts
 from refsim.hosts.memory import uninitialized
@@ -52,7 +53,9 @@ extern "C" __global__ void {name}({parameters}) {{
     for (ptrdiff_t _j = _i + (_tid / _block_stride) * _out_ind.size(); _j < _in_ind.size();
          _j += _rows * _out_ind.size()) {{
 {in_position}      const ptrdiff_t i = _j;
-{inputs}      _type_reduce _a = static_cast<_type_reduce>({map_expr});
+{inputs}      _type_reduce _a = static_cast<_type_reduce>(
+{map_expr}
+      );
       _s = REDUCE(_s, _a);
     }}
   }}
@@ -99,7 +102,8 @@ class ReductionKernel:
         if len(self.out_params) != 1:
             raise ValueError(f"{name}: a reduction kernel has one output, not {len(self.out_params)}")
         self.params = self.in_params + self.out_params
-        self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
+        self.map_expr = with_origin(map_expr, f"<map of {name}>")
+        self.reduce_expr, self.post_map_expr = reduce_expr, post_map_expr
         self.identity = "" if identity is None else str(identity)
         self.name, self.reduce_type = name, reduce_type
         self.preamble, self.options = preamble, tuple(options)

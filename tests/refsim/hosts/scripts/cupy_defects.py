@@ -1,4 +1,4 @@
-"""A race in a raw kernel, and an element-wise kernel that reads what nobody wrote."""
+"""A race in a raw kernel; kernels from definitions that read what nobody wrote, and past the end."""
 
 import cupy as cp
 
@@ -18,3 +18,7 @@ for _ in range(2):
     rotate((1,), (64,), (x, cp.empty_like(x)))
 more = cp.ElementwiseKernel("T x", "T y", "y = x + 1", "more")
 more(cp.empty(4, cp.float32))
+last = cp.ReductionKernel("T x, raw T w", "T y", "x * w[i + 1]", "a + b", "y = a", "0", "last")
+last(x, x)
+next_ = cp.ElementwiseKernel("raw T x", "T y", "y = x[i" + " + 1]", "next")
+next_(x, cp.empty_like(x))
