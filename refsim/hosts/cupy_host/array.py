@@ -3,79 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from refsim.hosts.cupy_host.conversion import SCALARS, lowered, operand, raised
+from refsim.hosts.cupy_host.conversion import operand
+from refsim.hosts.cupy_host.methods import with_methods
+from refsim.hosts.cupy_host.pointers import MemoryPointer
 from refsim.hosts.memory import device_view, interface_of, uninitialized
-from refsim.hosts.missing import NotSimulatedError, only
+from refsim.hosts.missing import NotSimulatedError
 
 Array = np.ndarray[Any, Any]
 NO_CONVERSION = (
     "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
 )
-
-# Methods that NumPy's array has too, with the keyword arguments that CuPy's takes.
-METHODS: dict[str, tuple[str, ...]] = {
-    "all": ("axis", "out", "keepdims"),
-    "any": ("axis", "out", "keepdims"),
-    "argmax": ("axis", "out", "keepdims"),
-    "argmin": ("axis", "out", "keepdims"),
-    "argpartition": ("kth", "axis"),
-    "argsort": ("axis", "kind"),
-    "astype": ("dtype", "order", "casting", "copy"),
-    "clip": ("min", "max", "out"),
-    "conj": ("out",),
-    "conjugate": ("out",),
-    "copy": ("order",),
-    "cumprod": ("axis", "dtype", "out"),
-    "cumsum": ("axis", "dtype", "out"),
-    "diagonal": ("offset", "axis1", "axis2"),
-    "dot": ("b", "out"),
-    "fill": ("value",),
-    "flatten": ("order",),
-    "max": ("axis", "out", "keepdims"),
-    "mean": ("axis", "dtype", "out", "keepdims"),
-    "min": ("axis", "out", "keepdims"),
-    "nonzero": (),
-    "prod": ("axis", "dtype", "out", "keepdims"),
-    "ravel": ("order",),
-    "repeat": ("repeats", "axis"),
-    "reshape": ("order",),
-    "round": ("decimals", "out"),
-    "searchsorted": ("v", "side", "sorter"),
-    "sort": ("axis", "kind"),
-    "squeeze": ("axis",),
-    "std": ("axis", "dtype", "out", "ddof", "keepdims"),
-    "sum": ("axis", "dtype", "out", "keepdims"),
-    "swapaxes": (),
-    "take": ("indices", "axis", "out"),
-    "trace": ("offset", "axis1", "axis2", "dtype", "out"),
-    "transpose": (),
-    "var": ("axis", "dtype", "out", "ddof", "keepdims"),
-    "view": ("dtype",),
-}
-_UNARY: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-_BINARY: dict[str, Any] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
-    "mod": np.remainder, "pow": np.power, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "lshift": np.left_shift, "rshift": np.right_shift, "divmod": np.divmod, "matmul": np.matmul,
-}  # fmt: skip
-_COMPARISONS: dict[str, Any] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
-
-
-class MemoryPointer:
-    """Address of device memory: ``array.data``."""
-
-    def __init__(self, ptr: int) -> None:
-        self.ptr = ptr
-
-    def __int__(self) -> int:
-        return self.ptr
 
 
 class ndarray:
@@ -84,7 +26,9 @@ class ndarray:
     Parameters
     ----------
     shape, dtype, order
-        Of an uninitialised array, as `cupy.ndarray` takes them.
+        As `numpy.ndarray` takes them.
+    memptr, strides
+        The memory of the array, a `MemoryPointer`; without it the array is uninitialised.
     """
 
     __refsim_array__: Array
@@ -94,9 +38,12 @@ class ndarray:
     def __init__(
         self, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C"
     ) -> None:
-        if memptr is not None or strides is not None:
-            raise NotSimulatedError("arguments 'memptr' and 'strides' of cupy.ndarray()")
-        self.__refsim_array__ = uninitialized(shape, dtype, order)
+        if memptr is None and strides is not None:
+            raise ValueError("strides of a cupy.ndarray need its memory: give memptr too")
+        if memptr is None:
+            self.__refsim_array__ = uninitialized(shape, dtype, order)
+        else:
+            self.__refsim_array__ = memptr.view(shape, dtype, strides, order)
         self.base: ndarray | None = None
 
     @classmethod
@@ -149,7 +96,7 @@ class ndarray:
     @property
     def data(self) -> MemoryPointer:
         """Address of the first element."""
-        return MemoryPointer(self.__refsim_array__.ctypes.data)
+        return MemoryPointer.of(self.__refsim_array__)
 
     @property
     def device(self) -> Any:
@@ -297,69 +244,4 @@ def _index(part: Any) -> Any:
     return [_index(item) for item in part] if isinstance(part, list) else part
 
 
-def _method(name: str, keywords: tuple[str, ...]) -> Callable[..., Any]:
-    def method(self: ndarray, *args: Any, **options: Any) -> Any:
-        only(f"cupy.ndarray.{name}", options, keywords)
-        result = getattr(self.__refsim_array__, name)(
-            *lowered(args), **{key: lowered(value) for key, value in options.items()}
-        )
-        out = options.get("out")
-        return raised(result) if out is None else out
-
-    method.__name__ = name
-    method.__qualname__ = f"ndarray.{name}"
-    return method
-
-
-def _unary(function: Any) -> Callable[[ndarray], Any]:
-    return lambda self: raised(function(self.__refsim_array__))
-
-
-def _accepts(value: Any) -> bool:
-    """Whether a value can be an operand; a NumPy array or a list cannot, and that is an error at once."""
-    if device_view(value) is not None or isinstance(value, SCALARS):
-        return True
-    if isinstance(value, (np.ndarray, list, tuple)):
-        raise TypeError(f"Unsupported type {type(value)}")
-    return False
-
-
-def _binary(function: Any, reflected: bool) -> Callable[[ndarray, Any], Any]:
-    def method(self: ndarray, other: Any) -> Any:
-        if not _accepts(other):
-            return NotImplemented
-        left, right = self.__refsim_array__, operand(other)
-        with np.errstate(all="ignore"):
-            return raised(function(right, left) if reflected else function(left, right))
-
-    return method
-
-
-def _in_place(function: Any) -> Callable[[ndarray, Any], Any]:
-    def method(self: ndarray, other: Any) -> Any:
-        if not _accepts(other):
-            return NotImplemented
-        with np.errstate(all="ignore"):
-            function(self.__refsim_array__, operand(other), out=self.__refsim_array__)
-        return self
-
-    return method
-
-
-def _attribute(name: str) -> property:
-    return property(lambda self: getattr(self.__refsim_array__, name), doc=f"As `numpy.ndarray.{name}`.")
-
-
-for _name in ("dtype", "ndim", "size", "itemsize", "nbytes", "strides", "flags"):
-    setattr(ndarray, _name, _attribute(_name))
-for _name, _keywords in METHODS.items():
-    setattr(ndarray, _name, _method(_name, _keywords))
-for _name, _function in _UNARY.items():
-    setattr(ndarray, f"__{_name}__", _unary(_function))
-for _name, _function in _COMPARISONS.items():
-    setattr(ndarray, f"__{_name}__", _binary(_function, False))
-for _name, _function in _BINARY.items():
-    setattr(ndarray, f"__{_name}__", _binary(_function, False))
-    setattr(ndarray, f"__r{_name}__", _binary(_function, True))
-    if _name != "divmod":
-        setattr(ndarray, f"__i{_name}__", _in_place(_function))
+with_methods(ndarray)

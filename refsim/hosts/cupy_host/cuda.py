@@ -7,10 +7,13 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from refsim.hosts.clock import Mark
-from refsim.hosts.cupy_host.array import MemoryPointer
 from refsim.hosts.cupy_host.modules import HostModule
+from refsim.hosts.cupy_host.pointers import MemoryPointer
 from refsim.hosts.facts import CUDA_VERSION, DEVICE_MEMORY, Facts
+from refsim.hosts.memory import POISON
 from refsim.hosts.missing import NotSimulatedError
 from refsim.hosts.session import active_session
 
@@ -219,8 +222,13 @@ class MemoryPool:
         raise NotSimulatedError("cupy.cuda.MemoryPool.set_limit")
 
     def malloc(self, size: int) -> MemoryPointer:
-        """Refused: memory without an array."""
-        raise NotSimulatedError("cupy.cuda.MemoryPool.malloc")
+        """So many bytes of device memory, poisoned."""
+        return alloc(size)
+
+
+def alloc(size: int) -> MemoryPointer:
+    """So many bytes of device memory, poisoned."""
+    return MemoryPointer(np.full(max(size, 1), POISON, np.uint8))
 
 
 _POOL = MemoryPool()
@@ -289,6 +297,7 @@ def cuda_module() -> HostModule:
         "MemoryPointer": MemoryPointer, "PinnedMemoryPool": MemoryPool, "is_available": lambda: True,
         "get_device_id": lambda: 0, "profile": profile, "runtime": _runtime(), "Function": Function,
         "RawKernel": RawKernel, "RawModule": RawModule,
+        "alloc": alloc,
         "nvtx": HostModule("cupy.cuda.nvtx", "Ranges that nobody records.", nvtx),
     }  # fmt: skip
     return HostModule("cupy.cuda", "The simulated device.", members)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from refsim.hosts.cupy_host.origin import with_origin
+from refsim.hosts.cupy_host.pointers import MemoryPointer
 from refsim.hosts.facts import Facts
 from refsim.hosts.memory import device_view
 from refsim.hosts.missing import NotSimulatedError
@@ -143,6 +144,6 @@ class RawModule:
     def compile(self, log_stream: Any = None) -> None:
         """Nothing to compile: kernels are translated when they are launched."""
 
-    def get_global(self, name: str) -> Any:
-        """Refused: memory of the module that the host could reach."""
-        raise NotSimulatedError("cupy.RawModule.get_global")
+    def get_global(self, name: str) -> MemoryPointer:
+        """Address of a ``__device__`` or ``__constant__`` variable of the module."""
+        return MemoryPointer.of(self.module.get_global(name))

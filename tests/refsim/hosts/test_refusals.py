@@ -26,7 +26,7 @@ REFUSED = {
     "argument 'initial' of cupy.sum()": "import cupy\ncupy.sum(cupy.ones(2), initial=1)",
     "numpy.add.accumulate() of a cupy.ndarray": "import cupy, numpy\nnumpy.add.accumulate(cupy.ones(3))",
     "cupy.RawModule(path='kernel.cubin')": "import cupy\ncupy.RawModule(path='kernel.cubin')",
-    "cupy.cuda.MemoryPool.malloc": "import cupy\ncupy.get_default_memory_pool().malloc(8)",
+    "cupy.cuda.MemoryPool.set_limit": "import cupy\ncupy.get_default_memory_pool().set_limit(8)",
     "module cupyx.scipy": "import cupyx.scipy.sparse",
     "module cupy.sparse": "import cupy.sparse",
     "module cupyx": "from cupyx import jit",

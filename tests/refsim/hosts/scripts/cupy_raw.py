@@ -78,3 +78,34 @@ for wrong in ((np.zeros(4, np.float32),), (drawn, 3)):
         pass
     else:
         raise AssertionError(f"{wrong} was accepted")
+
+# variables of a module, and memory by address
+module = cp.RawModule(
+    code=r"""
+extern "C" {
+__constant__ float weights[4];
+__device__ int calls;
+__global__ void weigh(float* x) {
+  x[threadIdx.x] *= weights[threadIdx.x];
+  if (threadIdx.x == 0) calls += 1;
+}
+}
+"""
+)
+weights = cp.ndarray((2, 2), cp.float32, module.get_global("weights"))
+weights[...] = cp.asarray([[1, 2], [3, 4]])
+weigh = module.get_function("weigh")
+ones = cp.ones(8, cp.float32)
+for part in (ones[:4], ones[4:]):
+    weigh((1,), (4,), (part,))
+assert ones.tolist() == [1, 2, 3, 4] * 2
+assert cp.ndarray((1,), cp.int32, module.get_global("calls")).tolist() == [2]
+memory = cp.cuda.alloc(32)
+memory.memset(0, 32)
+placed = cp.ndarray((4,), cp.float32, memory + 16)
+weigh((1,), (4,), (placed,))
+assert placed.tolist() == [0, 0, 0, 0]
+assert placed.data.ptr == memory.ptr + 16
+memory.copy_from_device(ones.data + 12, 8)
+assert cp.ndarray((2,), cp.float32, memory).tolist() == [4, 1]
+assert cp.ndarray((2,), cp.float32, ones.data, strides=(16,)).tolist() == [1, 1]
