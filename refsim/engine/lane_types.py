@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes  # noqa: F401 (makes bfloat16 and the 8-bit floats NumPy types)
 import numpy as np
 
-from refsim.dialect import INTEGERS
-
-if TYPE_CHECKING:
-    pass
-
+from refsim.dialect import FLOATS, INTEGERS
 
 NARROW = frozenset(INTEGERS - {"int64", "uint64"})
 
@@ -27,7 +23,7 @@ def poison(dtype: str) -> Any:
     """What an access that must not happen reads: NaN, or a conspicuous integer."""
     if dtype == "bool":
         return False
-    if dtype.startswith("float"):
+    if dtype in FLOATS:
         return np.dtype(dtype).type(np.nan)
     bits = np.iinfo(dtype)
     return int(0x5A5A5A5A5A5A5A5A % (int(bits.max) + 1))
@@ -37,7 +33,7 @@ def to_lane(raw: Any, dtype: str) -> Any:
     """An element or an array of elements as the engine carries it."""
     if isinstance(raw, np.ndarray):
         return raw.astype(np.int64) if dtype in NARROW else raw
-    return raw if dtype.startswith("float") else raw.item()
+    return raw if dtype in FLOATS else raw.item()
 
 
 @cache

@@ -193,4 +193,4 @@ class Schedule:
 
 
 def _scalar(value: Any) -> Any:
-    return value if value.dtype.kind == "f" else value.item()
+    return value.item() if value.dtype.kind in "biu" else value
