@@ -38,7 +38,7 @@ template <typename T, int N> struct {name} {{
   __device__ const ptrdiff_t* shape() const {{ return shape_; }}
   __device__ const ptrdiff_t* strides() const {{ return strides_; }}
   __device__ {const}T& operator[](ptrdiff_t i) const {{ return data_[i]; }}
-  __device__ {const}T& operator[](const ptrdiff_t* index) const {{
+  template <typename Int> __device__ {const}T& operator[](const Int* index) const {{
     ptrdiff_t offset = 0;
     for (int axis = 0; axis < N; ++axis) offset += index[axis] * (strides_[axis] / (ptrdiff_t)sizeof(T));
     return data_[offset];
@@ -60,7 +60,9 @@ template <int N> struct Indexer {
   __device__ const ptrdiff_t* get() const { return index_; }
 };
 """
-SUPPORT = _RAW.format(name="RawInput", const="const ") + _RAW.format(name="RawOutput", const="") + _INDEXER
+# NVRTC lets `int at[] = {i, 0}` pass, although `i` is wider.
+_NARROWING = '#pragma clang diagnostic ignored "-Wc++11-narrowing"\n'
+SUPPORT = _NARROWING + _RAW.format(name="RawInput", const="const ") + _RAW.format(name="RawOutput", const="") + _INDEXER
 
 
 @dataclass(frozen=True)

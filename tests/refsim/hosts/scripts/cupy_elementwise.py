@@ -67,6 +67,20 @@ for call in (lambda: everywhere(y, reversed_), lambda: backwards(y, y, size=5)):
     else:
         raise AssertionError("the size of the loop was not checked")
 
+gather = cp.ElementwiseKernel(
+    "S value, int32 group", "raw U sums, raw U counts",
+    """
+    int at[] = {group, i % 5};
+    atomicAdd(&sums[at], value);
+    atomicAdd(&counts[0], 1);
+    """,
+    "gather",
+)  # fmt: skip
+sums, counts = cp.zeros((3, 5), np.float64), cp.zeros(1, np.float64)
+gather(x.astype(np.float64), 1, sums, counts)
+assert sums.tolist() == [[0] * 5, [5, 7, 9, 11, 13], [0] * 5]
+assert counts[0] == 10
+
 place = cp.ElementwiseKernel("T x", "int32 row, int32 col", "row = _ind.get()[0]; col = _ind.get()[1]", "place")
 row, col = place(x)
 assert row.tolist() == [[0] * 5, [1] * 5]
