@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +41,12 @@ def check_groups(checks: str | list[str] | tuple[str, ...]) -> frozenset[str]:
     ValueError
         For a name that is no group.
     """
-    names = [part.strip() for part in checks.split(",")] if isinstance(checks, str) else list(checks)
+    if isinstance(checks, str):
+        names = [part.strip() for part in checks.split(",")]
+    elif isinstance(checks, Iterable):
+        names = list(checks)
+    else:
+        raise ValueError(f"checks must be names of check groups, not {checks!r}")
     on: set[str] = set()
     for name in names:
         if name == "all":

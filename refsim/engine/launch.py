@@ -269,6 +269,8 @@ def views_of(
     write_back: list[tuple[Any, Any]] = []
     for name, value in arguments:
         if isinstance(value, np.ndarray):
+            if name in code.written and not value.flags.writeable:
+                raise TypeError(f"the array argument {name} is read-only, and {code.program.name}() writes to it")
             item = value.dtype.itemsize
             odd = any(stride % item for stride in value.strides) or not value.dtype.isnative or value.ctypes.data % item
             if odd:
@@ -295,7 +297,7 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
     low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
     sizes = [code.words.get(name, array.dtype.itemsize) for name, array in arrays]
     granule = math.gcd(*sizes, *(array.dtype.itemsize for _, array in arrays), *(b[0] - low for b in bounds))
-    writeable = all(array.flags.writeable for _, array in arrays)
+    writeable = any(array.flags.writeable for _, array in arrays)
     raw = np.asarray((ctypes.c_uint8 * (high - low)).from_address(low)) if high > low else np.empty(0, np.uint8)
     raw.flags.writeable = writeable
     memory = GlobalMemory(" / ".join(name for name, _ in arrays), high - low, granule, low, raw)

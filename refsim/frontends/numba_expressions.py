@@ -396,9 +396,14 @@ class Expressions:
         if isinstance(array, ConstArray):
             raise self.wrong("a constant array cannot be written")
         items = self._items(node)
+        if len(items) > array.type.ndim:
+            raise self._too_many(node, len(items), array.type.ndim)
         if any(isinstance(item, SliceItem) for item in items) or len(items) != array.type.ndim:
             raise self.unsupported(f"assignment to the slice {ast.unparse(node)}; write its elements in a loop")
         return array, tuple(item for item in items if isinstance(item, Expr))
+
+    def _too_many(self, node: ast.Subscript, count: int, ndim: int) -> KernelTypeError:
+        return self.wrong(f"{ast.unparse(node)} has {count} subscripts, the array has {ndim} dimensions")
 
     def _items(self, node: ast.Subscript) -> list[Expr | SliceItem]:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -438,7 +443,7 @@ class Expressions:
         items = self._items(node)
         ndim = base.type.ndim
         if len(items) > ndim:
-            raise self.wrong(f"{ast.unparse(node)} has {len(items)} subscripts, the array has {ndim} dimensions")
+            raise self._too_many(node, len(items), ndim)
         if len(items) == ndim and all(isinstance(item, Expr) for item in items):
             index = tuple(item for item in items if isinstance(item, Expr))
             return Load(base, index, self.place(), type=base.type.dtype)

@@ -19,6 +19,7 @@ from refsim.dialect import (
     Block,
     Break,
     Expr,
+    Place,
     Program,
     Stmt,
     Type,
@@ -113,6 +114,8 @@ class Translator(Loops):
 
     def _open(self, function: FunctionType, prefix: str, label: str) -> tuple[ast.FunctionDef, Scope]:
         try:
+            if function.__name__ == "<lambda>":
+                return self._open_lambda(function, prefix, label)
             lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError) as error:
             raise UnsupportedError(
@@ -121,11 +124,32 @@ class Translator(Loops):
             ) from error
         tree = ast.parse(textwrap.dedent("".join(lines)))
         definition = tree.body[0]
+        place = Place(function.__code__.co_filename, first, lines[0])
         if not isinstance(definition, ast.FunctionDef):
-            raise UnsupportedError(f"{function.__name__} is not written as a def statement")
+            raise UnsupportedError(f"{function.__name__} is not written as a def statement", place)
         if definition.args.vararg or definition.args.kwarg or definition.args.kwonlyargs:
-            raise UnsupportedError(f"{function.__name__}() has *args, **kwargs or keyword-only parameters")
+            raise UnsupportedError(f"{function.__name__}() has *args, **kwargs or keyword-only parameters", place)
         return definition, Scope(function, prefix, function.__code__.co_filename, lines, first, label)
+
+    def _open_lambda(self, function: FunctionType, prefix: str, label: str) -> tuple[ast.FunctionDef, Scope]:
+        """A lambda as the def statement that does the same; it is found by its line and its parameters."""
+        code = function.__code__
+        lines, _ = inspect.findsource(function)
+        names = code.co_varnames[: code.co_argcount]
+        found = [
+            node
+            for node in ast.walk(ast.parse("".join(lines)))
+            if isinstance(node, ast.Lambda)
+            and node.lineno == code.co_firstlineno
+            and tuple(argument.arg for argument in (*node.args.posonlyargs, *node.args.args)) == names
+        ]
+        if len(found) != 1 or found[0].args.vararg or found[0].args.kwarg or found[0].args.kwonlyargs:
+            place = Place(code.co_filename, code.co_firstlineno, lines[code.co_firstlineno - 1])
+            raise UnsupportedError("this lambda is not the only one of its kind in its line; write it as a def", place)
+        (node,) = found
+        result = ast.copy_location(ast.Return(node.body), node.body)
+        definition = ast.FunctionDef("_lambda", node.args, [result], [], None)
+        return ast.copy_location(definition, node), Scope(function, prefix, code.co_filename, lines, 1, label)
 
     def inline(self, function: FunctionType, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         """Translate a call of a device function in place; the value is what it returns."""

@@ -191,6 +191,13 @@ class Statements(Expressions):
                 raise self.unsupported(f"statement {type(statement).__name__.lower()!r} in a kernel")
             handler(statement)
 
+    def _s_delete(self, node: ast.Delete) -> None:
+        assert self.environment is not None
+        for target in node.targets:
+            if not isinstance(target, ast.Name) or target.id not in self.environment:
+                raise self.unsupported(f"{ast.unparse(node)} in a kernel")
+            del self.environment[target.id]
+
     def _s_pass(self, node: ast.Pass) -> None:
         pass
 
