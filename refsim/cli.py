@@ -205,7 +205,10 @@ def _cases(source: str) -> list[Case]:
     except ValueError as error:
         raise UsageError(f"{what} is not JSON: {error}") from error
     if isinstance(data, dict) and "results" in data:
-        data = [failure["case"] for result in data["results"] for failure in result["failures"]]
+        try:
+            data = [failure["case"] for result in data["results"] for failure in result["failures"]]
+        except (KeyError, TypeError) as error:
+            raise UsageError(f"{what} is not a report of refsim check") from error
     cases = [Case.from_json(entry) for entry in (data if isinstance(data, list) else [data])]
     if not cases:
         raise UsageError(f"{what} holds no failing case, so there is nothing to run again")

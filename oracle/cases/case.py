@@ -15,6 +15,14 @@ from oracle.formats import FORMATS, cast
 from oracle.operator import Operator, find_operator
 from oracle.signature import Array, InputError
 
+# What the fields are in JSON; what the values must be is checked when the case is made.
+FIELDS: tuple[tuple[str, Any, str], ...] = (
+    ("operator", str, "a name"),
+    ("dims", Mapping, "an object of sizes"),
+    ("params", Mapping, "an object of parameters"),
+    ("absent", list | tuple, "a list of names"),
+)
+
 
 @dataclass(frozen=True)
 class Case:
@@ -98,6 +106,9 @@ class Case:
         for name in ("operator", "dtype", "dims"):
             if name not in values:
                 raise InputError(f"the case has no field {name!r}")
+        for name, kind, what in FIELDS:
+            if name in values and not isinstance(values[name], kind):
+                raise InputError(f"field {name!r} of a case must be {what}, not {values[name]!r}")
         for name in values:
             if name not in known:
                 raise InputError(f"a case has no field {name!r}; its fields: {', '.join(sorted(known))}")
@@ -122,7 +133,7 @@ def _check_sizes(record: Operator, dims: Mapping[str, int]) -> None:
     for name in dims:
         _require("dimension", name, (*sorted(named), *leading))
     for name, size in dims.items():
-        if not isinstance(size, int) or size < 0:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise InputError(f"{record.name}: size {size!r} of dimension {name!r} must be an integer of at least 0")
 
 

@@ -172,6 +172,15 @@ def test_debug_shows_the_traceback(mine):
         (["replay", "{mine}"], "is not JSON"),
         (["replay", '{{"operator": "sum"}}'], "the case has no field 'dtype'"),
         (["replay", '{{"operator": "zum", "dtype": "float32", "dims": {{}}}}'], "did you mean 'sum'?"),
+        (
+            ["replay", '{{"operator": ["sum"], "dtype": "float32", "dims": {{}}}}'],
+            "'operator' of a case must be a name",
+        ),
+        (["replay", '{{"operator": "sum", "dtype": "float32", "dims": {{}}, "params": []}}'], "must be an object of"),
+        (["replay", '{{"operator": "sum", "dtype": "float32", "dims": {{}}, "absent": 5}}'], "must be a list of names"),
+        (["replay", '{{"operator": "sum", "dtype": "float32", "dims": {{"d0": true}}}}'], "must be an integer"),
+        (["replay", '{{"results": 5}}'], "is not a report of refsim check"),
+        (["replay", '{{"results": [{{}}]}}'], "is not a report of refsim check"),
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )
