@@ -54,7 +54,7 @@ def judge(name: str, folder: Path) -> tuple[str, float]:
     rows = json.loads(target.read_text())["results"]
     lines = ["| operator | kernel | dtype | cases | worst margin | verdict |", "| --- | --- | --- | --- | --- | --- |"]
     for row in rows:
-        margin = "" if row["worst_margin"] is None else f"{row['worst_margin']:.3g}"
+        margin = f"{row['worst_margin']:.3g}" if isinstance(row["worst_margin"], float) else row["worst_margin"] or ""
         lines.append(
             f"| {row['operator']} | {row['kernel']} | {row['dtype']} | {row['cases']} | {margin} | {row['verdict']} |"
         )

@@ -86,6 +86,7 @@ KERNELS = [
         run=run_sum_atomic,
         numerics=ATOMIC_NUMERICS,
         doc="One block per chunk of 4096 elements, folded by warp shuffles and added to its sum atomically.",
+        deterministic=False,
     ),
     Kernel(
         name="sum_shuffle",

@@ -50,11 +50,34 @@ class NumbaLauncher:
         return self._cuda.to_device(np.zeros(shape, dtype))
 
     def array(self, host_array: np.ndarray[Any, Any]) -> Any:
-        """A copy on the device; strides are kept unless one is negative, which numba-cuda does not take."""
+        """A copy on the device with the same strides, unless one is negative: numba-cuda does not take those.
+
+        numba-cuda copies contiguous arrays only, so others travel as the bytes that they span.
+        """
         if any(stride < 0 for stride in host_array.strides):
             host_array = np.array(host_array, order="C", copy=True)
-        return self._cuda.to_device(host_array)
+        if not host_array.size or host_array.flags.c_contiguous:
+            return self._cuda.to_device(host_array)
+        low, high = np.lib.array_utils.byte_bounds(host_array)
+        content = np.full(high - low, POISON, np.uint8)
+        window = np.ndarray(host_array.shape, host_array.dtype, content, 0, host_array.strides)
+        window[...] = host_array
+        return self._cuda.as_cuda_array(_Strided(self._cuda.to_device(content), window))
 
     def host(self, array: Any) -> np.ndarray[Any, Any]:
         """A copy on the host."""
         return np.asarray(array.copy_to_host())
+
+
+class _Strided:
+    """Bytes on the device, seen as an array with strides, by CUDA's array interface."""
+
+    def __init__(self, content: Any, window: np.ndarray[Any, Any]) -> None:
+        self.content = content  # keeps the memory alive
+        self.__cuda_array_interface__ = {
+            "shape": window.shape,
+            "strides": window.strides,
+            "typestr": window.dtype.str,
+            "data": (content.__cuda_array_interface__["data"][0], False),
+            "version": 3,
+        }

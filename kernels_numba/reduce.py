@@ -193,6 +193,7 @@ KERNELS = [
         run=run_sum_atomic,
         numerics=ATOMIC_NUMERICS,
         doc="One thread per element, which it adds to its sum atomically.",
+        deterministic=False,
     ),
     Kernel(
         name="sum_tree",

@@ -214,7 +214,7 @@ def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed
     if len(result.outputs) != len(item.judges):
         names = ", ".join(judge.expected.name for judge in item.judges)
         return _fails(item, "outputs", f"{len(result.outputs)} outputs in place of {len(item.judges)} ({names})")
-    if again is not None:
+    if again is not None and result.deterministic:
         differing = [
             judge.expected.name
             for judge, first, second in zip(item.judges, result.outputs, again.outputs, strict=False)

@@ -39,6 +39,8 @@ class Kernel:
         For each dtype the key of ``oracle.numerics.NUMERICS`` that the kernel promises to keep.
     doc : str
         What it does and how, first sentence first.
+    deterministic : bool
+        Whether two runs on the same inputs give the same bits; not so where atomic additions come in any order.
     """
 
     name: str
@@ -48,3 +50,4 @@ class Kernel:
     accepts: Accepts = accept_all
     numerics: Mapping[str, str] = field(default_factory=dict)
     doc: str = ""
+    deterministic: bool = True

@@ -38,10 +38,13 @@ class RunResult:
         In the operator's order; anything an implementation may return, right or wrong.
     findings : sequence of refsim.Finding
         What the simulator's checks found; empty where nothing was simulated.
+    deterministic : bool
+        Whether a second run is promised to give the same bits.
     """
 
     outputs: Sequence[Any]
     findings: Sequence[Any] = ()
+    deterministic: bool = True
 
 
 @runtime_checkable

@@ -107,7 +107,8 @@ class KernelBackend:
         except refsim.UnsupportedError as error:
             raise Refused(str(error)) from error
         findings = tuple(launcher.findings) if isinstance(launcher, SimulatedLauncher) else ()
-        return RunResult([_on_host(launcher, output) for output in _as_sequence(outputs)], findings)
+        on_host = [_on_host(launcher, output) for output in _as_sequence(outputs)]
+        return RunResult(on_host, findings, record.deterministic)
 
 
 def _as_sequence(outputs: Any) -> tuple[Any, ...]:
