@@ -21,7 +21,6 @@ REFSIM_DEVICE int __syncthreads_or(int);
 REFSIM_DEVICE void __threadfence_block();
 REFSIM_DEVICE void __threadfence();
 REFSIM_DEVICE void __threadfence_system();
-REFSIM_DEVICE void __refsim_grid_sync();
 
 #ifdef __HIP__
 typedef unsigned long long refsim_mask;

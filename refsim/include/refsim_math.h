@@ -191,3 +191,22 @@ REFSIM_DEVICE double __uint2double_rn(unsigned int);
 REFSIM_DEVICE double __ll2double_rn(long long);
 REFSIM_DEVICE double __ull2double_rn(unsigned long long);
 REFSIM_DEVICE float __double2float_rn(double);
+#define REFSIM_DIRECTED(mode)                                       \
+  REFSIM_DEVICE float __fadd_##mode(float, float);                  \
+  REFSIM_DEVICE float __fsub_##mode(float, float);                  \
+  REFSIM_DEVICE float __fmul_##mode(float, float);                  \
+  REFSIM_DEVICE float __fdiv_##mode(float, float);                  \
+  REFSIM_DEVICE float __frcp_##mode(float);                         \
+  REFSIM_DEVICE float __fsqrt_##mode(float);                        \
+  REFSIM_DEVICE float __fmaf_##mode(float, float, float);           \
+  REFSIM_DEVICE double __dadd_##mode(double, double);               \
+  REFSIM_DEVICE double __dsub_##mode(double, double);               \
+  REFSIM_DEVICE double __dmul_##mode(double, double);               \
+  REFSIM_DEVICE double __ddiv_##mode(double, double);               \
+  REFSIM_DEVICE double __drcp_##mode(double);                       \
+  REFSIM_DEVICE double __dsqrt_##mode(double);
+REFSIM_DIRECTED(rd)
+REFSIM_DIRECTED(ru)
+REFSIM_DIRECTED(rz)
+#undef REFSIM_DIRECTED
+REFSIM_DEVICE double __drcp_rn(double);

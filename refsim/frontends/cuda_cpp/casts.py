@@ -55,6 +55,8 @@ class Casts(Objects):
             return self.is_not_null(self.rvalue(operand), operand)
         if kind in TO_BASE:
             return self._pointer_to_base(node, operand)
+        if kind == "BaseToDerived":
+            return self._pointer_to_derived(node, operand)
         if kind == "PointerToIntegral":
             return folding.convert(self.integer_address(self.rvalue(operand), node), self._integer_type(node))
         if kind == "LValueToRValueBitCast":
@@ -130,6 +132,20 @@ class Casts(Objects):
         place = self.dereference(value, source.pointee, node)
         return self.address(self.base_of(place, target.pointee, node), node)
 
+    def _pointer_to_derived(self, node: Node, operand: Node) -> Value:
+        source, target = self.type_of(operand), self.type_of(node)
+        assert isinstance(source, Pointer)
+        assert isinstance(target, Pointer)
+        place = self.dereference(self.rvalue(operand), source.pointee, node)
+        return self.address(self._derived_of(place, target.pointee, node), node)
+
+    def _derived_of(self, place: LValue, derived: CType, node: Node) -> LValue:
+        """The object of which a place is a base class."""
+        offset = self._base_offset(derived, place.type, node)
+        if offset is None:
+            raise self.unsupported(f"conversion to {node.type_text!r} is not supported", node)
+        return self.part(place, -offset, derived)
+
     def base_of(self, place: LValue, base: CType, node: Node) -> LValue:
         """The part of an object that is one of its base classes."""
         offset = self._base_offset(place.type, base, node)
@@ -158,10 +174,7 @@ class Casts(Objects):
         if kind in TO_BASE:
             return self.base_of(self.lvalue(operand), self.type_of(node), node)
         if kind == "BaseToDerived":
-            place, target = self.lvalue(operand), self.type_of(node)
-            offset = self._base_offset(target, place.type, node)
-            if offset is not None:
-                return self.part(place, -offset, target)
+            return self._derived_of(self.lvalue(operand), self.type_of(node), node)
         if kind == "LValueBitCast":
             place, target = self.lvalue(operand), self.type_of(node)
             if isinstance(place, InObject):

@@ -30,6 +30,7 @@ from refsim.frontends.cuda_cpp.values import (
     PURE,
     AddressOf,
     Aggregate,
+    FunctionName,
     InMemory,
     InObject,
     LValue,
@@ -82,6 +83,7 @@ class Core:
         self.module_variables: dict[str, ModuleVariable] = {}
         self.variables: dict[str, LValue] = {}
         self.globals: dict[str, LValue] = {}
+        self.bindings: dict[str, Node] = {}
         self.lambdas: dict[str, list[tuple[int, str]]] = {}
         self.frames: list[Frame] = []
         self.out: list[Stmt] = []
@@ -186,6 +188,8 @@ class Core:
         if isinstance(value, AddressOf):
             self.demand_memory(value.place.object, node)
             return NullPointer(type=PointerType(self.kinds.main_dtype(value.place.type)))
+        if isinstance(value, FunctionName):
+            raise self.unsupported(f"a pointer to function {value.node.name}() is not supported", node)
         raise self.unsupported("a number or pointer is needed here", node)
 
     def demand_memory(self, holder: Object, node: Node | None) -> None:

@@ -59,7 +59,9 @@ class Declarations(Calls):
                     if inner.kind in TYPES:
                         self.tree.add_type(inner)
             return
-        if node.kind != "VarDecl":
+        if node.kind == "DecompositionDecl":
+            self.bindings.update({child.id: child.inner[-1] for child in node.children("BindingDecl") if child.inner})
+        elif node.kind != "VarDecl":
             raise self.unsupported(f"declaration {node.kind} is not supported", node)
         self.kinds_of_attributes(node)
         if node.has("CUDASharedAttr"):

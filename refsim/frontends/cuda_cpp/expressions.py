@@ -451,8 +451,8 @@ class Expressions(Casts):
         for known in (self.frames[-1].captures, self.variables):
             if identity in known:
                 return known[identity]
-        if declared.get("kind") == "BindingDecl":
-            raise self.unsupported("a structured binding is not supported", node)
+        if identity in self.bindings:
+            return self.lvalue(self.bindings[identity])
         found = self.tree.declaration(identity)
         if found is None or found.kind != "VarDecl":
             captured = self._init_capture(declared.get("name", ""))

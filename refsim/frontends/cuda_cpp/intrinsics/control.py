@@ -70,10 +70,6 @@ def _clock(t: Declarations, call: Call) -> Value:
     return t.temporary(folding.convert(now, call.dtype))
 
 
-def _grid_barrier(t: Declarations, call: Call) -> Value:
-    raise t.unsupported("a barrier of the whole grid is not supported yet", call.node)
-
-
 def _expect(t: Declarations, call: Call) -> Value:
     value: Value = call.arguments[0]
     return value
@@ -119,7 +115,6 @@ TABLE: dict[str, Handler] = {
     "printf": _print,
     **dict.fromkeys(("__nanosleep", "__brkpt", "__builtin_prefetch"), _nothing),
     **dict.fromkeys(("clock", "clock64", "wall_clock64", "__globaltimer"), _clock),
-    "__refsim_grid_sync": _grid_barrier,
     **dict.fromkeys(("__builtin_expect", "__builtin_assume_aligned"), _expect),
     **dict.fromkeys(("__builtin_assume",), _assume),
     "__builtin_is_constant_evaluated": _is_constant_evaluated,

@@ -1,0 +1,119 @@
+"""`refsim.RawKernel` and `refsim.RawModule`: arguments, variables of a module, places of findings."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import refsim
+
+SCALARS = """
+struct Point { float x; short tag; };
+extern "C" __global__ void f(float a, int n, unsigned u, bool flag, Point p, double* out, const int* nothing) {
+  out[0] = a; out[1] = n; out[2] = u; out[3] = flag; out[4] = p.x; out[5] = p.tag; out[6] = nothing == nullptr;
+}
+"""
+POINT = np.dtype({"names": ["x", "tag"], "formats": ["f4", "i2"], "offsets": [0, 4], "itemsize": 8})
+
+
+def run(*changes: tuple[int, object]) -> np.ndarray:
+    out = np.zeros(7)
+    args: list[object] = [np.float32(1.5), -3, 4000000000, True, np.array((2.5, 7), POINT), out, None]
+    for position, value in changes:
+        args[position] = value
+    assert refsim.RawKernel(SCALARS, "f")((1,), (1,), tuple(args)).ok
+    return out
+
+
+def test_numbers_structures_and_null() -> None:
+    assert run().tolist() == [1.5, -3, 4e9, 1, 2.5, 7, 1]
+
+
+@pytest.mark.parametrize("value", [np.array([(2.5, 7)], POINT), np.array((2.5, 7), POINT)[()], b"\0\0\x20\x40\7\0\0\0"])
+def test_a_structure_as_an_array_of_one_a_scalar_or_bytes(value: object) -> None:
+    assert run((4, value))[4:6].tolist() == [2.5, 7]
+
+
+def test_an_integer_of_another_width_that_fits() -> None:
+    assert run((1, np.int64(-3)), (2, np.int8(-1))).tolist()[1:3] == [-3, 2**32 - 1]
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (0, 1.5, r"'a' is float32: pass numpy\.float32\(1\.5\)"),
+        (0, np.float64(1.5), r"numpy\.float32"),
+        (0, 1, "'a' is float32"),
+        (1, 2**31 + 2**32, "does not fit"),
+        (1, np.float32(3), "pass an integer"),
+        (4, 1.0, "structure of 8 bytes"),
+        (4, b"123", "has 8 bytes, 3 were passed"),
+        (5, 1.0, "'out' is a pointer"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_named(position: int, value: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        run((position, value))
+
+
+def test_the_number_of_arguments() -> None:
+    with pytest.raises(TypeError, match=r"takes 7 arguments \(a, n, u, flag, p, out, nothing\), 1 were given"):
+        refsim.RawKernel(SCALARS, "f")((1,), (1,), (1,))
+
+
+def test_instantiations_of_a_module() -> None:
+    code = "template <typename T, int N> __global__ void fill(T* x) { x[threadIdx.x] = T(N) / 2; }"
+    module = refsim.RawModule(code=code, name_expressions=["fill<float, 3>", "fill<int, 7>"])
+    real, whole = np.zeros(4, np.float32), np.zeros(4, np.int32)
+    assert module.get_function("fill<float, 3>")((1,), (4,), (real,)).ok
+    assert module.get_function("fill<int, 7>")((1,), (4,), (whole,)).ok
+    assert real.tolist() == [1.5] * 4
+    assert whole.tolist() == [3] * 4
+
+
+def test_variables_of_a_module_keep_their_values() -> None:
+    code = """
+    __device__ int calls = 5;
+    __constant__ float scale[2];
+    extern "C" __global__ void f(float* x) { if (threadIdx.x == 0) calls += 1; x[threadIdx.x] *= scale[1]; }
+    """
+    module = refsim.RawModule(code=code)
+    module.get_global("scale")[:] = [0, 3]
+    x = np.ones(4, np.float32)
+    for _ in range(2):
+        assert module.get_function("f")((1,), (4,), (x,)).ok
+    assert x.tolist() == [9] * 4
+    assert module.get_global("calls").tolist() == [7]
+    with pytest.raises(KeyError, match="nothing"):
+        module.get_global("nothing")
+
+
+def test_a_finding_shows_the_line_as_it_was_written(tmp_path: Path) -> None:
+    source = "#define STEP 4  // a macro\n__global__ void f(float* x) {\n  x[STEP * threadIdx.x] = 1;  // here\n}\n"
+    path = tmp_path / "wrong.cu"
+    path.write_text(source)
+    for file in (None, str(path)):
+        report = refsim.RawKernel(source, "f", file=file)((1,), (4,), (np.zeros(8, np.float32),))
+        (finding,) = report.findings
+        assert (finding.kind, finding.line, finding.array) == ("out_of_bounds", 3, "x")
+        assert finding.file == (file or "<kernel>")
+        assert finding.source.strip() == "x[STEP * threadIdx.x] = 1;  // here"
+
+
+def test_the_same_source_for_hip_and_another_warp_size() -> None:
+    code = """
+    extern "C" __global__ void f(int* x) {
+      int v = 1;
+      for (int d = warpSize / 2; d > 0; d /= 2)
+    #ifdef __HIP__
+        v += __shfl_xor(v, d);
+    #else
+        v += __shfl_xor_sync(0xffffffffu >> (32 - warpSize), v, d);
+    #endif
+      x[threadIdx.x] = v;
+    }
+    """
+    for device, size in (("sim:sm_90", 32), ("sim:gfx942", 64), ("sim:gfx1100", 32), ("sim:warp16", 16)):
+        x = np.zeros(64, np.int32)
+        assert refsim.RawKernel(code, "f")((1,), (64,), (x,), device=device).ok
+        assert x.tolist() == [size] * 64
