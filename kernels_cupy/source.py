@@ -78,7 +78,7 @@ class Source:
         name = instantiation(template, *arguments)
         if name not in self.instantiations:
             raise KeyError(f"{name} is not among the instantiations of {self.file}; add it to its Source")
-        return _kernel(self, name)
+        return _module(self.code, OPTIONS, self.instantiations).get_function(name)
 
 
 def instantiation(template: str, *arguments: str) -> str:
@@ -87,6 +87,6 @@ def instantiation(template: str, *arguments: str) -> str:
 
 
 @cache
-def _kernel(source: Source, name: str) -> Any:
-    module = refsim.RawModule(code=source.code, options=OPTIONS, name_expressions=(name,))
-    return module.get_function(name)
+def _module(code: str, options: tuple[str, ...], instantiations: tuple[str, ...]) -> Any:
+    """One module for all instantiations, so that the source is parsed once."""
+    return refsim.RawModule(code=code, options=options, name_expressions=instantiations)
