@@ -9,6 +9,7 @@ import numpy as np
 
 from refsim.devices import Device, device_named
 from refsim.dialect import FLOATS, ITEM_BYTES, PointerType
+from refsim.engine import pointer_bits
 from refsim.engine.codegen import LaneCode, generate
 from refsim.frontends.cuda_cpp import Parameter, Translation, module_variable, translate_one
 
@@ -271,3 +272,6 @@ def _number(parameter: Parameter, kind: str, value: Any, kernel: str) -> Any:
         return np.bool_(number != 0)
     low = number & ((1 << bits) - 1)
     return low - (1 << bits) if kind.startswith("int") and low >> (bits - 1) else low
+
+
+__all__ = ["RawKernel", "RawModule", "pointer_bits"]

@@ -17,7 +17,7 @@ from refsim.frontends.cuda_cpp.values import Aggregate, FunctionName, InMemory, 
 if TYPE_CHECKING:
     from refsim.frontends.cuda_cpp.declarations import Declarations
 
-DEEPEST = 64
+DEEPEST = 40
 
 
 class Calls(Expressions):
@@ -140,7 +140,8 @@ class Calls(Expressions):
 
     def inline(self, function: Node, this: LValue | None, arguments: list[Node], node: Node) -> Value | LValue:
         """The body of a function in place of its call."""
-        if any(frame.node.id == function.id for frame in self.frames) or len(self.frames) > DEEPEST:
+        # a recursion ends if its conditions are known, as in a constexpr function of a constant
+        if sum(frame.node.id == function.id for frame in self.frames) > DEEPEST:
             raise self.unsupported(f"recursive function {function.name}() is not supported", node)
         parameters = function.children("ParmVarDecl")
         if len(arguments) != len(parameters):
@@ -178,6 +179,8 @@ class Calls(Expressions):
     ) -> Value | LValue:
         function = frame.node
         self._enter(frame)
+        repeated = any(outer.node.id == function.id for outer in self.frames)
+        variables = dict(self.variables) if repeated else self.variables
         self.variables.update({parameter.id: place for parameter, place in zip(parameters, bound)})
         self.frames.append(frame)
         self.kinds.scopes.append(function)
@@ -195,6 +198,7 @@ class Calls(Expressions):
             self.unused = unused
             self.kinds.scopes.pop()
             self.frames.pop()
+            self.variables = variables
         if not needs_block:
             self.out.extend(body)
             return frame.tail

@@ -7,6 +7,7 @@ from refsim.dialect import (
     Allocation,
     Const,
     Expr,
+    Intrinsic,
     LoadAt,
     NullPointer,
     PointerType,
@@ -140,8 +141,11 @@ class Objects(Core):
         return self._load_leaf(place, kind, node)
 
     def _load_leaf(self, place: InMemory, kind: CType, node: Node | None) -> Expr:
-        if isinstance(kind, Pointer | Reference):
-            raise self.unsupported("a pointer kept in memory", node)
+        if isinstance(kind, Reference):
+            raise self.unsupported("a reference kept in memory is not supported", node)
+        if isinstance(kind, Pointer):
+            bits = LoadAt(self.pointer_to(place), self.place(node), type="uint64")
+            return Intrinsic("bits_to_pointer", "uint64", (bits,), type=self.kinds.dialect(kind))
         return LoadAt(self.pointer_to(place), self.place(node), type=self.ask(self.kinds.dialect, kind, node=node))
 
     def _load_record(self, place: LValue, node: Node | None) -> Aggregate:
@@ -198,7 +202,7 @@ class Objects(Core):
             return
         expression = self.expression(value, node)
         if isinstance(expression.type, PointerType):
-            raise self.unsupported("a pointer kept in memory", node)
+            expression = Intrinsic("pointer_to_bits", "pointer", (expression,), type="uint64")
         self.out.append(StoreAt(self.pointer_to(place), expression, self.place(node)))
 
     def _store_record(self, place: LValue, value: Aggregate, node: Node | None) -> None:
@@ -216,7 +220,7 @@ class Objects(Core):
                     self.assign(target, leaf)
             return
         if value.references:
-            raise self.unsupported("a reference kept in memory", node)
+            raise self.unsupported("a reference kept in memory is not supported", node)
         leaves = self._leaves(place.type, node)
         frozen = {offset: self.frozen(leaf) for offset, leaf in value.leaves.items()}
         place = self._one_access(place, place.type, leaves, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from refsim.frontends.cuda_cpp.types import CType, Function, Reference, Void
 from refsim.frontends.cuda_cpp.values import InObject, LValue, Object
 
 MOST_PASSES = 12
+DEEPEST_NESTING = 20_000
 
 
 @dataclass(frozen=True)
@@ -267,6 +269,16 @@ def _plain_kernels(tree: Tree) -> dict[str, list[Node]]:
 
 
 def _translate(unit: Unit, name: str, device: Device, options: Options) -> Translation:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEEPEST_NESTING))
+    try:
+        return _translate_until_settled(unit, name, device, options)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _translate_until_settled(unit: Unit, name: str, device: Device, options: Options) -> Translation:
+    """Translate, again whenever a variable turns out to need an address."""
     in_memory: frozenset[str] = frozenset()
     function = unit.kernels.get(name)
     if function is None:
