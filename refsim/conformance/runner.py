@@ -193,12 +193,18 @@ def _run_on_others(backend: Backend, row: Capability, item: Prepared, inputs: Ma
         return
     name = names[item.case.seed % len(names)]  # replaying the case does the same
     array = _present(inputs, name)
-    whole = buffer_of(array)
-    values = whole.copy()
+    buffers = [buffer_of(held) for held in inputs.values() if held is not None]
+    values = [buffer.copy() for buffer in buffers]
     array[...] = _present(replace(item.case, seed=item.case.seed + 1).inputs(), name)
-    with contextlib.suppress(Exception, SystemExit, GeneratorExit):  # the case itself runs next, and is judged
+    try:
         _run(backend, row, inputs, item.params)
-    whole[...] = values
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the case itself runs next, and is judged
+        return
+    finally:
+        for buffer, content in zip(buffers, values, strict=True):
+            buffer[...] = content
 
 
 def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed: Sequence[str]) -> Outcome | None:
