@@ -142,6 +142,8 @@ def replay(source: str, backend: str, device: str, strict: bool, form: str, outp
     with _reported(debug):
         cases = _cases(source)
         records = [find_operator(name) for name in dict.fromkeys(case.operator for case in cases)]
+        for case in cases:
+            _require_drawable(case)
         destination = Destination(output)
         grouped: dict[tuple[str, str], list[Case]] = {}
         for case in cases:
@@ -180,6 +182,14 @@ def _dtypes(names: Sequence[str]) -> list[str]:
             hint = f"did you mean {near[0]!r}?" if near else f"known dtypes: {', '.join(FLOAT_DTYPES)}"
             raise UsageError(f"unknown dtype {name!r}; {hint}")
     return list(dict.fromkeys(names or DEFAULT_DTYPES))
+
+
+def _require_drawable(case: Case) -> None:
+    """Refuse a case whose values are well-formed but impossible: an axis that is not there, more elements than fit."""
+    try:
+        case.inputs()
+    except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
+        raise UsageError(f"the inputs of the case cannot be made: {error}; case {json.dumps(case.to_json())}") from error
 
 
 def _backend(spec: str, records: Sequence[Operator], device: str) -> Backend:

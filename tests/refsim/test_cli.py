@@ -399,3 +399,19 @@ def test_a_dtype_is_named_by_what_is_wrong_with_it(tmp_path):
     for name, words in (("objects", "dtype object in"), ("swapped", "dtype float32 in the other byte order in")):
         result = run("check", "rmsnorm", "--backend", f"{path}:{name}", "--cases", "1", "--dtype", "float32")
         assert f"dtype: out: {words} place of float32" in result.output
+
+
+@pytest.mark.parametrize("change", [{"params": {"axis": 9}}, {"dims": {"d0": 10**14, "d1": 129}}])
+def test_replay_refuses_a_case_that_cannot_be_drawn(change):
+    case = {
+        "operator": "sum",
+        "dtype": "float32",
+        "dims": {"d0": 7, "d1": 129},
+        "params": {"axis": 1},
+        "value_class": "normal",
+        "layout": "contiguous",
+        "seed": 1,
+    }
+    result = CliRunner().invoke(main, ["replay", json.dumps(case | change)])
+    assert result.exit_code == 2
+    assert "cannot be made" in result.output
