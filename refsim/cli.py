@@ -189,7 +189,8 @@ def _require_drawable(case: Case) -> None:
     try:
         case.inputs()
     except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
-        raise UsageError(f"the inputs of the case cannot be made: {error}; case {json.dumps(case.to_json())}") from error
+        text = json.dumps(case.to_json())
+        raise UsageError(f"the inputs of the case cannot be made: {error}; case {text}") from error
 
 
 def _backend(spec: str, records: Sequence[Operator], device: str) -> Backend:
