@@ -14,6 +14,10 @@ from refsim.engine.codegen import LaneCode, generate
 from refsim.frontends.cuda_cpp import Parameter, Translation, module_variable, translate_one
 
 
+# lane code by the identity of its translation, which is kept with it; translations are cached by their source
+_lane_codes: dict[int, tuple[Translation, LaneCode]] = {}
+
+
 class RawKernel:
     """A kernel written in CUDA or HIP C++, as ``cupy.RawKernel`` takes it.
 
@@ -80,7 +84,9 @@ class RawKernel:
     def _on(self, device: Device) -> tuple[Translation, LaneCode]:
         if device.name not in self._compiled:
             translation = translate_one(self.code, self.options, self._expressions, self.name, device, self.file)
-            self._compiled[device.name] = translation, generate(translation.program, translation.types)
+            if id(translation) not in _lane_codes:
+                _lane_codes[id(translation)] = translation, generate(translation.program, translation.types)
+            self._compiled[device.name] = _lane_codes[id(translation)]
         return self._compiled[device.name]
 
     def program_arguments(self, args: tuple[Any, ...], device: Device) -> tuple[Any, ...]:

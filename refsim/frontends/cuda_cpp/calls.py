@@ -157,6 +157,7 @@ class Calls(Expressions):
         assert isinstance(signature, Function)
         frame = Frame(function, self.place(node), signature.result, this)
         shape = self._shape(function)
+        self.in_memory |= shape.addressed
         bound = [
             self._parameter(parameter, kind, value, shape, node)
             for parameter, kind, value in zip(parameters, kinds, values)
@@ -247,12 +248,16 @@ class Calls(Expressions):
     def _shape(self, function: Node) -> Shape:
         if function.id not in self.tree.shapes:
             body = function.children("CompoundStmt")[-1]
-            returns, changed = 0, set()
+            returns, changed, addressed = 0, set(), set()
             todo: list[tuple[Node, bool]] = [(body, False)]
             while todo:
                 here, read = todo.pop()
                 if here.kind == "ReturnStmt":
                     returns += 1
+                elif here.kind == "UnaryOperator" and here.get("opcode") == "&":
+                    operand = here.inner[0]
+                    if operand.kind == "DeclRefExpr":
+                        addressed.add((operand.get("referencedDecl") or {}).get("id", ""))
                 elif here.kind == "DeclRefExpr" and not read:
                     changed.add((here.get("referencedDecl") or {}).get("id", ""))
                 elif here.kind == "LambdaExpr":
@@ -265,7 +270,7 @@ class Calls(Expressions):
                 reads = here.kind == "ImplicitCastExpr" and here.get("castKind") == "LValueToRValue"
                 todo.extend((child, reads) for child in here.inner)
             last = body.inner[-1].kind == "ReturnStmt" if body.inner else False
-            self.tree.shapes[function.id] = Shape(returns, last, frozenset(changed))
+            self.tree.shapes[function.id] = Shape(returns, last, frozenset(changed), frozenset(addressed))
         return self.tree.shapes[function.id]
 
     def give_back(self, node: Node) -> None:

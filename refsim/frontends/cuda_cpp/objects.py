@@ -40,6 +40,7 @@ class Objects(Core):
             or isinstance(kind, Array)
             or len(leaves) > MOST_VARIABLES
             or self.kinds.overlaps(kind)
+            or any("[" in leaf.path for leaf in leaves)
         ):
             return self.allocate(kind, name, "local", node)
         holder = Object(kind, key)

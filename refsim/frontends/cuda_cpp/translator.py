@@ -107,6 +107,7 @@ class Translator(Statements):
     def _move_parameters(self, function: Node, parameters: list[Parameter]) -> None:
         """Parameters whose address is needed move to memory; those never written are known not to change."""
         shape = self._shape(function)
+        self.in_memory |= shape.addressed
         for node, parameter in zip(function.children("ParmVarDecl"), parameters):
             source = self.variables[node.id]
             if f"{node.id}:parameter" in self.in_memory:

@@ -27,11 +27,12 @@ DEEP_STACK = 512 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Shape:
-    """What a function's body does: how it returns, and which variables it may change."""
+    """What a function's body does: how it returns, which variables it may change, of which it takes the address."""
 
     returns: int
     ends_in_return: bool
     changed: frozenset[str]
+    addressed: frozenset[str]
 
 
 class Node:
