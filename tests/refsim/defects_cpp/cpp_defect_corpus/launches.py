@@ -184,6 +184,11 @@ def lock_without_fences(lock, total):
 
 
 @launched(4, 32, zeros(1, np.int32), zeros(1, np.int32))
+def spin_lock_without_fences(lock, total):
+    return {0: np.array([0]), 1: np.array([1 + 2 + 3 + 4])}
+
+
+@launched(4, 32, zeros(1, np.int32), zeros(1, np.int32))
 def lock_released_by_a_plain_store(lock, total):
     return {0: np.array([0]), 1: np.array([1 + 2 + 3 + 4])}
 

@@ -27,6 +27,28 @@ __global__ void right(int* lock, int* total) {
 }
 }
 
+// The same lock as it is usually written: the thread spins until it has it.
+namespace spin_lock_without_fences {
+__global__ void wrong(int* lock, int* total) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {
+        }
+        *total = *total + 1 + blockIdx.x;  //! race(total)
+        atomicExch(lock, 0);
+    }
+}
+__global__ void right(int* lock, int* total) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {
+        }
+        __threadfence();
+        *total = *total + 1 + blockIdx.x;
+        __threadfence();
+        atomicExch(lock, 0);
+    }
+}
+}
+
 // The lock is given back with a plain store.
 namespace lock_released_by_a_plain_store {
 using lock_without_fences::right;
