@@ -132,6 +132,23 @@ def test_dynamic_shared_memory_of_the_launch():
     np.testing.assert_array_equal(out, x.reshape(3, 32)[:, ::-1].ravel())
 
 
+def test_attributes_of_a_kernel():
+    code = r"""
+    extern "C" __global__ void __launch_bounds__(256) mirror(float* x) {
+        __shared__ float cells[100];
+        cells[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = cells[blockDim.x - 1 - threadIdx.x];
+    }
+    """
+    mirror = refsim.RawKernel(code, "mirror")
+    assert mirror.attributes["max_threads_per_block"] == 256
+    assert mirror.attributes["shared_size_bytes"] == 400
+    assert mirror.attributes["max_dynamic_shared_size_bytes"] == 49152
+    mirror.max_dynamic_shared_size_bytes = 50000
+    assert mirror.attributes["max_dynamic_shared_size_bytes"] == 50000
+
+
 def test_type_traits_without_jitify():
     code = r"""
     #include <type_traits>
