@@ -339,9 +339,10 @@ class Break:
 
 @dataclass
 class Barrier:
-    """All threads of the block wait for each other."""
+    """All threads of the block wait for each other; with scope ``grid``, all threads of the launch."""
 
     place: Place
+    scope: str = "block"
 
 
 @dataclass
@@ -378,7 +379,22 @@ class Assert:
     place: Place
 
 
-Stmt = Assign | Store | StoreAt | Align | Effect | If | Block | Loop | Break | Barrier | WarpBarrier | Fence | Print | Assert
+Stmt = (
+    Assign
+    | Store
+    | StoreAt
+    | Align
+    | Effect
+    | If
+    | Block
+    | Loop
+    | Break
+    | Barrier
+    | WarpBarrier
+    | Fence
+    | Print
+    | Assert
+)
 
 # -------------------------------------------------------------------------------------------------- program
 

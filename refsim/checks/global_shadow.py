@@ -105,6 +105,11 @@ class GlobalShadow:
         first = (address * per_element if per_element > 1 else address) + view.base
         return [_located(lanes, first + part) for part in range(per_element)]
 
+    def _current(self, tag: Any) -> Any:
+        """Tags of accesses since the last barrier of the whole grid; 0 for others."""
+        start = self.run.grid_serial << SHIFT
+        return tag if not start else np.where(tag >= start, tag, 0)
+
     def _own(self, lanes: LaneSet, tag: Any) -> Any:
         """Cells whose tag is that of the lane itself."""
         return (tag >= lanes.batch.first_serial << SHIFT) & ((tag & AGENT) == lanes.lane + 1)
@@ -120,7 +125,10 @@ class GlobalShadow:
         self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int, value: Any = None
     ) -> None:
         """Report lanes whose cell another agent wrote with nothing in between."""
-        if not self.races or not tag.max():
+        if not self.races:
+            return
+        tag = self._current(tag)
+        if not tag.max():
             return
         suspects = (tag != 0) & ~self._own(lanes, tag)
         if not suspects.any():
@@ -155,7 +163,7 @@ class GlobalShadow:
         assert spread is not None
         lanes.batch.dirty = True
         mine = (serial << SHIFT) | (lanes.lane + 1)
-        before = cells.get(reader)
+        before = self._current(cells.get(reader))
         known = bool(before.max())
         if known and cells.distinct:
             before = before.copy()  # a window shows what is put there next
@@ -163,7 +171,7 @@ class GlobalShadow:
         level: Any = None
         if known:
             own = (before == 0) | self._own(lanes, before)
-            was = cells.get(spread)
+            was = np.where(before != 0, cells.get(spread), 0).astype(np.uint8)
             if not own.all() or was.any():
                 same_batch = before >= lanes.batch.first_serial << SHIFT
                 own_block = same_batch & (((before & AGENT) - 1) % columns == lanes.b)
@@ -188,7 +196,7 @@ class GlobalShadow:
     def _check_readers(self, lanes: LaneSet, view: View, address: Any, cells: Cells, serial: int) -> None:
         if self.reader is None or self.spread is None:
             return
-        tag = cells.get(self.reader)
+        tag = self._current(cells.get(self.reader))
         if not tag.max():
             return
         own = (tag == 0) | self._own(lanes, tag)
@@ -200,7 +208,7 @@ class GlobalShadow:
         if suspects.any():
             conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
             assert self.earlier is not None
-            other = np.where(own, cells.get(self.earlier), tag)
+            other = np.where(own, self._current(cells.get(self.earlier)), tag)
             conflict.with_lanes(suspects & (other != 0), (other & AGENT) - 1, other >> SHIFT)
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:

@@ -202,6 +202,21 @@ class Batch(Reports):
         if run.sync is not None:
             run.sync.barrier(serial, self.number, columns)
 
+    def grid_barrier(self, lanes: LaneSet, site: int) -> None:
+        """A barrier of the whole grid: it orders the accesses of all blocks."""
+        self.barrier(lanes, site)
+        if self.covers_alive(lanes):
+            self.run.grid_serial = self.run.operation(site) + 1
+            return
+        gone = np.zeros((self.threads, self.columns), bool)
+        for left in (*self.exits, lanes):
+            left.put(gone, True)
+        thread, column = (int(i) for i in np.argwhere(~gone)[0])
+        who = f"thread {self.run.thread_of(thread)} of block {self.block_of(column)}"
+        message = f"{lanes.size} threads reach this barrier of the grid, {who} does not; all threads must"
+        me = self.run.access(site, None, *self._spot(lanes, 0))
+        self.run.report("barrier_divergence", "error", message, me, None, None, pair=(site, site))
+
     def interval_start(self, lanes: LaneSet) -> int:
         """First serial number of the oldest barrier interval that a block of the set is in."""
         if type(self.bar) is int:

@@ -68,6 +68,7 @@ class LaneCode:
     words: dict[str, int]
     hands_on: bool
     may_wait: bool
+    whole_grid: bool
     types: dict[str, Type]
     irregular: set[tuple[Any, ...]] = field(default_factory=set)
     uneven: set[tuple[Any, ...]] = field(default_factory=set)
@@ -120,6 +121,7 @@ class CodeGenerator(LaneExpressions):
             words=uses.words,
             hands_on=hands_on,
             may_wait=may_wait,
+            whole_grid=any(isinstance(s, Barrier) and s.scope == "grid" for s in walk_statements(program.body)),
             types=self.types,
         )
 
@@ -233,7 +235,8 @@ class CodeGenerator(LaneExpressions):
             self.expression(s.value)
 
     def _barrier(self, s: Barrier) -> None:
-        self.emit(self.synchronised("barrier", self.site(s.place, "barrier", "barrier"), "None"))
+        kind = "barrier" if s.scope == "block" else "grid_barrier"
+        self.emit(self.synchronised(kind, self.site(s.place, "barrier", "barrier"), "None"))
 
     def _warpbarrier(self, s: WarpBarrier) -> None:
         mask = self.expression(s.mask)

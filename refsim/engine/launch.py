@@ -72,6 +72,7 @@ class Run:
         self.all_threads = np.arange(self.threads, dtype=np.int64).reshape(-1, 1)
         self.sites = code.sites
         self.operations: list[int] = [0]
+        self.grid_serial = 0  # accesses before this were ended by a barrier of the whole grid
         self.sync = SyncLog(device.warp_size) if code.hands_on and self.racecheck else None
         self.batches: list[Batch] = []
         self.constants: dict[str, Any] = {}
@@ -364,12 +365,13 @@ def batches(run: Run, code: LaneCode, lanes_per_batch: int) -> Iterator[tuple[An
     launch is noted in `code.uneven`, and blocks are not taken apart any more.
     """
     total = math.prod(run.grid)
-    size = max(1, lanes_per_batch // run.threads)
+    size = total if code.whole_grid else max(1, lanes_per_batch // run.threads)
     key = (run.grid, run.block)
     done = 0
     while done < total and (key not in code.irregular or key in code.uneven):
         blocks = np.arange(done, min(done + size, total), dtype=np.int64)
         worth = len(blocks) * run.threads >= WORTH_SPLITTING and total > 1 and key not in code.uneven
+        worth = worth and not code.whole_grid
         yield blocks, worth, done + len(blocks) < total
         if key not in code.irregular or key in code.uneven:
             done += len(blocks)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refsim.engine.batch import Batch
 
 MOST_THREADS = 16384
-WAITING = frozenset({"barrier", "block_vote", "warp_barrier", "warp"})
+WAITING = frozenset({"barrier", "grid_barrier", "block_vote", "warp_barrier", "warp"})
 
 
 class Thread:
@@ -85,6 +85,9 @@ class Schedule:
                     moved |= thread.moved
             alive = [thread for thread in alive if not thread.done]
             released = self._release_warps(alive, force=False) or self._release_barriers(alive)
+            if alive and all(thread.kind == "grid_barrier" for thread in alive):
+                self._grid_barrier(alive)
+                released = True
             if moved or released:
                 known = None
                 continue
@@ -127,6 +130,12 @@ class Schedule:
             count = self.batch.block_vote(lanes, site, payload[0], predicate)
             results = [int(count.reshape(-1)[0])] * len(threads)
         self._go_on(threads, results)
+
+    def _grid_barrier(self, threads: list[Thread]) -> None:
+        lanes = np.sort(np.array([thread.number * self.batch.columns + thread.column for thread in threads]))
+        assert threads[0].stop is not None
+        self.batch.grid_barrier(LaneSet(self.batch, None, None, lanes), threads[0].stop[2])
+        self._go_on(threads, [None] * len(threads))
 
     def _together(self, threads: list[Thread]) -> LaneSet:
         """The set of some threads of one block, in ascending order."""

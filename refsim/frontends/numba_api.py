@@ -71,6 +71,11 @@ def call(t: Expressions, path: CudaName, node: ast.Call, hint: str | None) -> Va
         if not isinstance(held, np.ndarray):
             raise t.wrong("cuda.const.array_like() takes a NumPy array that the kernel captures")
         return t.constant_array(held, ast.unparse(node.args[0]))
+    if name == "cg.this_grid":
+        return Static(CudaName("cuda.cg.grid_group"))
+    if name == "cg.grid_group.sync":
+        t.out.append(Barrier(t.place(), scope="grid"))
+        return Static(None)
     if name == "syncthreads":
         t.out.append(Barrier(t.place()))
         return Static(None)
