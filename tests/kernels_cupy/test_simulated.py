@@ -6,10 +6,9 @@ import pytest
 from kernels_cupy import KERNELS
 from oracle.cases import Case, make_cases
 
-# Every device with two dtypes, every dtype with a device: each pair is one more translation of every kernel.
+# Every device and every dtype; more of float32 on sm_90 below.
 PAIRS = (
     ("sim:sm_90", "float16"),
-    ("sim:sm_90", "float32"),
     ("sim:gfx942", "float16"),
     ("sim:gfx942", "float64"),
     ("sim:warp16", "bfloat16"),
