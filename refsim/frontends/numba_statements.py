@@ -28,7 +28,8 @@ from refsim.dialect import (
 )
 from refsim.errors import KernelTypeError, UnsupportedError
 from refsim.frontends import numba_types
-from refsim.frontends.numba_expressions import BINARY, Expressions
+from refsim.frontends.numba_expressions import Expressions
+from refsim.frontends.numba_operators import BINARY
 from refsim.frontends.numba_scopes import MISSING, Conflict, Exit, Scope, lookup
 from refsim.frontends.numba_values import (
     Environment,
