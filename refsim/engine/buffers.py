@@ -131,7 +131,7 @@ def mark_written(views: dict[str, Any], arguments: list[tuple[str, Any]]) -> Non
         granule = views[name].memory.granule
         per_element = owner.dtype.itemsize // granule
         start = (low - owner.ctypes.data) // owner.dtype.itemsize
-        written = shadow.tag[views[name].base :].reshape(-1)
+        written = shadow.tag[(low - views[name].memory.address) // granule :]
         whole = len(written) // per_element
         flags = (written[: whole * per_element].reshape(whole, per_element) != 0).any(axis=1)
         stop = min(len(buffer.written), start + whole)

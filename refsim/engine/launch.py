@@ -313,7 +313,7 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
     kinds = dict(code.program.parameters)
     for (name, array), (start, stop) in zip(arrays, bounds, strict=True):
         if isinstance(kinds.get(name), PointerType):
-            views[name] = Pointer(memory, start - low)
+            views[name] = Pointer(memory, (array.ctypes.data if array.size else start) - low)
             continue
         item = array.dtype.itemsize
         flat = raw[start - low : stop - low].view(array.dtype)

@@ -38,11 +38,6 @@ class Pointer:
         """True if the offset differs between lanes."""
         return isinstance(self.offset, np.ndarray)
 
-    @property
-    def base(self) -> int:
-        """Granule of its memory that a pointer argument points to."""
-        return int(self.offset) // int(self.memory.granule)
-
     def parts(self) -> tuple[Any, ...]:
         """The parts that may vary between lanes."""
         return (self.offset,)

@@ -164,3 +164,9 @@ def test_rope_copies_the_tail_bit_for_bit(run, pairing, positions):
     inputs = {"x": x, "positions": np.array([3, 0], positions), "cos": angles[0], "sin": angles[1]}
     (out,) = run("rope", inputs, pairing=pairing)
     np.testing.assert_array_equal(out[..., 10:].view(np.uint16), x[..., 10:].view(np.uint16))
+
+
+@pytest.mark.parametrize("name", _named("sum"))
+def test_negative_strides(run, name):
+    x = np.arange(391.0).reshape(17, 23)[::-1, ::-2]
+    np.testing.assert_array_equal(run(name, {"x": x}, axis=1)[0], x.sum(axis=1))
