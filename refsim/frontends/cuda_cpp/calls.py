@@ -1,4 +1,4 @@
-"""Calls: functions are inlined, constructors build objects in place, lambdas carry what they capture."""
+"""Calls: functions are inlined, by their arguments' values and places."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from refsim.dialect import Block, Break, PointerType
 from refsim.frontends.cuda_cpp.core import Frame
-from refsim.frontends.cuda_cpp.expressions import Expressions
 from refsim.frontends.cuda_cpp.intrinsics import Call, find
+from refsim.frontends.cuda_cpp.lambdas import Lambdas
 from refsim.frontends.cuda_cpp.tree import Node, Shape
-from refsim.frontends.cuda_cpp.types import Array, CType, Function, Pointer, Record, Reference, Void, split_list
-from refsim.frontends.cuda_cpp.values import Aggregate, FunctionName, InMemory, InObject, LValue, Object, Value
+from refsim.frontends.cuda_cpp.types import Array, CType, Function, Pointer, Reference, Void
+from refsim.frontends.cuda_cpp.values import FunctionName, InMemory, InObject, LValue, Object, Value
 
 if TYPE_CHECKING:
     from refsim.frontends.cuda_cpp.declarations import Declarations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEEPEST = 40
 
 
-class Calls(Expressions):
+class Calls(Lambdas):
     """Calls of a translation."""
 
     # ---------------------------------------------------------------------------------------------- calls
@@ -48,7 +48,7 @@ class Calls(Expressions):
         return self.call_function(function, None, arguments, node)
 
     def _operator_call(self, function: Node, arguments: list[Node], node: Node) -> Value | LValue:
-        if function.name == "operator=" and self._copies(function):
+        if function.name == "operator=" and self.copies(function):
             source, target = self.ordered(
                 lambda: self.rvalue(arguments[1]), lambda: self.lvalue(arguments[0])
             )
@@ -58,7 +58,7 @@ class Calls(Expressions):
         this = self.lvalue(arguments[0])
         return self.call_function(function, this, arguments[1:], node)
 
-    def _copies(self, function: Node) -> bool:
+    def copies(self, function: Node) -> bool:
         """True for an assignment operator or constructor that copies its argument member by member."""
         if not (function.get("isImplicit") or function.get("explicitlyDefaulted")):
             return False
@@ -179,7 +179,7 @@ class Calls(Expressions):
         self, frame: Frame, parameters: list[Node], bound: list[LValue], shape: Shape, node: Node
     ) -> Value | LValue:
         function = frame.node
-        self._enter(frame)
+        self.enter(frame)
         repeated = any(outer.node.id == function.id for outer in self.frames)
         variables = dict(self.variables) if repeated else self.variables
         self.variables.update({parameter.id: place for parameter, place in zip(parameters, bound)})
@@ -192,7 +192,7 @@ class Calls(Expressions):
             if needs_block:
                 frame.label = self.fresh("return")
                 frame.target = self._result(frame.result, node)
-            self._initialisers(function, frame.this, node)
+            self.run_initialisers(function, frame.this, node)
             self.statement(function.children("CompoundStmt")[-1])
         finally:
             body, self.out = self.out, outer
@@ -210,31 +210,6 @@ class Calls(Expressions):
             pointer = self.load(frame.target, node)
             return InMemory(self.expression(pointer, node), 0, frame.result.target)
         return self.load(frame.target, node)
-
-    def _enter(self, frame: Frame) -> None:
-        """What the body of a lambda sees: captured variables, and the captured ``this``."""
-        record = frame.node.parent
-        while record is not None and record.kind == "FunctionTemplateDecl":
-            record = record.parent
-        if record is None or record.id not in self.lambdas or frame.this is None:
-            return
-        closure, frame.this = frame.this, None
-        for offset, name in self.lambdas[record.id]:
-            field = next(leaf for leaf in record.children("FieldDecl") if self._field_offset(record, leaf) == offset)
-            kind = self.type_of(field)
-            place = self.part(closure, offset, kind)
-            if isinstance(closure, InObject) and closure.offset + offset in closure.object.references:
-                place = closure.object.references[closure.offset + offset]
-            elif isinstance(kind, Reference):
-                place = self.through_reference(place, frame.node)
-            if name == "this":
-                frame.this = place
-            else:
-                frame.captures[name] = place
-
-    def _field_offset(self, record: Node, field: Node) -> int:
-        layout = self.ask(self.kinds.layout, Record(record.id, self.kinds.record_name(record)), node=record)
-        return int(layout.fields[field.id])
 
     def _result(self, kind: CType, node: Node) -> LValue | None:
         """Where a function that returns from several places leaves its result."""
@@ -300,182 +275,6 @@ class Calls(Expressions):
         body = function.children("CompoundStmt")[-1]
         return bool(body.inner) and body.inner[-1] is node
 
-    # --------------------------------------------------------------------------------------- constructors
-
-    def construct(self, node: Node, target: LValue | None = None) -> Value:
-        """Run a constructor on an object; without one, on a temporary whose value is returned."""
-        kind = self.type_of(node)
-        if isinstance(kind, Array):
-            if target is None:
-                raise self.unsupported("an array of class objects as a value", node)
-            return self._construct_array(node, kind, target)
-        if not isinstance(kind, Record):
-            raise self.unsupported(f"construction of {node.type_text!r}", node)
-        arguments = node.inner
-        constructor = self._constructor(kind, node)
-        if constructor is None or self._copies(constructor):
-            if len(arguments) == 1:
-                value = self.rvalue(arguments[0])
-                if target is not None:
-                    self.store(target, value, node)
-                    return None
-                return value
-            if constructor is None or self.tree.definition(constructor) is None or self._is_trivial_default(kind):
-                zeroed = bool(node.get("zeroing")) or target is None
-                value = self.zero(kind, node) if zeroed else None
-                if target is not None and zeroed:
-                    self.store(target, value, node)
-                return value
-        if node.get("zeroing") and target is not None:
-            self.store(target, self.zero(kind, node), node)
-        place = target if target is not None else self.make(kind, "temporary", node.id, node)
-        definition = self.tree.definition(constructor)
-        if definition is None:
-            raise self.unsupported(f"constructor {node.get('ctorType', {}).get('qualType')} has no body", node)
-        self.inline(definition, place, arguments, node)
-        return self.load(place, node) if target is None else None
-
-    def _is_trivial_default(self, kind: Record) -> bool:
-        data = self.kinds.record(kind).get("definitionData") or {}
-        return bool((data.get("defaultCtor") or {}).get("trivial"))
-
-    def _construct_array(self, node: Node, kind: Array, target: LValue) -> Value:
-        element = kind
-        while isinstance(element.element, Array):
-            element = element.element
-        assert isinstance(element.element, Record)
-        if self._is_trivial_default(element.element):
-            return None
-        constructor = self._constructor(element.element, node)
-        definition = self.tree.definition(constructor) if constructor is not None else None
-        if definition is None:
-            raise self.unsupported(f"construction of {node.type_text!r}", node)
-        size = self.kinds.bytes(element.element)
-        for i in range(self.kinds.bytes(kind) // size):
-            self.inline(definition, self.part(target, i * size, element.element), node.inner, node)
-        return None
-
-    def _constructor(self, kind: Record, node: Node) -> Node | None:
-        """The constructor that an expression calls: that of the record with the expression's constructor type."""
-        record = self.kinds.record(kind)
-        text = str((node.get("ctorType") or {}).get("qualType", ""))
-        found = []
-        for child in record.inner:
-            candidates = child.children("CXXConstructorDecl") if child.kind == "FunctionTemplateDecl" else [child]
-            found += [c for c in candidates if c.kind == "CXXConstructorDecl"]
-        same = [c for c in found if c.type_text.replace(" noexcept", "") == text.replace(" noexcept", "")]
-        if not same and found and node.inner:
-            self.kinds.scopes.append(record)
-            try:
-                wanted = self.read_type(text, node)
-                same = [c for c in found if "type-parameter" not in c.type_text and self._has_type(c, wanted)]
-            finally:
-                self.kinds.scopes.pop()
-        with_body = [c for c in same if self.tree.definition(c) is not None]
-        if len({c.id for c in with_body}) > 1:
-            raise self.unsupported(f"constructor {text} of {kind.name} is ambiguous", node)
-        chosen = with_body or same
-        return chosen[0] if chosen else None
-
-    def _has_type(self, constructor: Node, wanted: CType) -> bool:
-        try:
-            return self.kinds.of(constructor) == wanted
-        except Exception:  # a template's own pattern has no readable type
-            return False
-
-    def _initialisers(self, function: Node, this: LValue | None, node: Node) -> None:
-        """Member and base initialisers of a constructor."""
-        for item in function.children("CXXCtorInitializer"):
-            assert this is not None
-            operand = item.inner[0]
-            if "anyInit" in item.data:
-                self._initialise_member(this, item.get("anyInit"), operand, node)
-            elif "baseInit" in item.data:
-                text = item.get("baseInit")
-                base = self.read_type(text.get("desugaredQualType") or text["qualType"], function)
-                self.initialise(self.base_of(this, base, function), operand)
-            else:
-                self.initialise(this, operand)
-
-    def _initialise_member(self, this: LValue, field: dict[str, object], operand: Node, node: Node) -> None:
-        assert isinstance(this.type, Record)
-        layout = self.ask(self.kinds.layout, this.type, node=node)
-        offset = layout.fields.get(field["id"])
-        if offset is None:
-            raise self.unsupported(f"initialiser of {field.get('name')!r}", operand)
-        declared = self.tree.declaration(str(field["id"]))
-        assert declared is not None
-        kind = self.type_of(declared)
-        if isinstance(kind, Reference):
-            if not isinstance(this, InObject):
-                raise self.unsupported("a reference kept in memory", operand)
-            this.object.references[this.offset + offset] = self.frozen(self.lvalue(operand))
-            return
-        self.initialise(self.part(this, offset, kind), operand)
-
-    # -------------------------------------------------------------------------------------------- lambdas
-
-    def _r_lambdaexpr(self, node: Node) -> Value:
-        record = node.inner[0]
-        self.tree.add_type(record)
-        self.tree.add_function(record)
-        fields = record.children("FieldDecl")
-        initialisers = [child for child in node.inner[1:] if child.kind and child.kind != "CompoundStmt"]
-        kind = Record(record.id, "lambda")
-        layout = self.ask(self.kinds.layout, kind, node=node)
-        names = self._introducer(node)
-        closure = Object(kind, node.id)
-        captured: list[tuple[int, str]] = []
-        for number, (field, operand) in enumerate(zip(fields, initialisers)):
-            offset = layout.fields[field.id]
-            captured.append((offset, names.get(number) or _captured(operand)))
-            self._capture(closure, offset, self.type_of(field), operand)
-        self.lambdas[record.id] = captured
-        return Aggregate(kind, closure.leaves, closure.references)
-
-    def _capture(self, closure: Object, offset: int, kind: CType, operand: Node) -> None:
-        inner = operand
-        while inner.kind in ("ImplicitCastExpr", "ParenExpr", "UnaryOperator") and inner.inner:
-            inner = inner.inner[0]
-        if inner.kind == "CXXThisExpr":
-            this = self.frames[-1].this
-            if this is None:
-                raise self.unsupported("'this' is not supported here", operand)
-            closure.references[offset] = this
-        elif isinstance(kind, Reference):
-            closure.references[offset] = self.frozen(self.lvalue(operand))
-        elif isinstance(kind, Array):
-            raise self.unsupported("an array captured by copy", operand)
-        else:
-            value = self.rvalue(operand)
-            if isinstance(value, Aggregate):
-                closure.leaves.update({offset + at: self.temporary(leaf) for at, leaf in value.leaves.items()})
-                closure.references.update({offset + at: bound for at, bound in value.references.items()})
-            else:
-                closure.leaves[offset] = self.temporary(self.expression(value, operand))
-
-    def _introducer(self, node: Node) -> dict[int, str]:
-        """Names of init-captures by position, read from the text: they are not in the tree."""
-        begin, end = node.offset, node.end
-        if begin is None or end is None:
-            return {}
-        text = self.tree.source.between(begin, end)
-        inside, depth = "", 0
-        for position, char in enumerate(text):
-            depth += (char == "[") - (char == "]")
-            if depth == 0:
-                inside = text[1:position]
-                break
-        items = [item.strip() for item in split_list(inside) if item.strip() not in ("", "=", "&")]
-        names: dict[int, str] = {}
-        for number, item in enumerate(items):
-            name = item.lstrip("&. ")
-            for mark in ("=", "{", "("):
-                if mark in name:
-                    names[number] = "=" + name.split(mark)[0].strip()
-                    break
-        return names
-
 
 def _is_reference(parameter: Node) -> bool:
     """True for a parameter passed by reference; an array's reference ends in brackets."""
@@ -483,13 +282,3 @@ def _is_reference(parameter: Node) -> bool:
     while "<" in text and text != (shorter := re.sub(r"<[^<>]*>", "", text)):
         text = shorter
     return text.endswith("&") or "(&" in text
-
-
-def _captured(operand: Node) -> str:
-    """Id of the variable that a capture's initialiser copies or refers to."""
-    for part in operand.walk():
-        if part.kind == "DeclRefExpr":
-            return str((part.get("referencedDecl") or {}).get("id", ""))
-        if part.kind == "CXXThisExpr":
-            return "this"
-    return ""

@@ -21,10 +21,11 @@ from refsim.dialect import (
     walk_expressions,
 )
 from refsim.errors import UnsupportedError
+from refsim.frontends.cuda_cpp.layout import Types
 from refsim.frontends.cuda_cpp.options import Options
 from refsim.frontends.cuda_cpp.source import INCLUDE
 from refsim.frontends.cuda_cpp.tree import Node, Tree
-from refsim.frontends.cuda_cpp.types import CType, Record, Types, UnknownTypeError
+from refsim.frontends.cuda_cpp.types import CType, Record, UnknownTypeError
 from refsim.frontends.cuda_cpp.values import (
     CONSTANT,
     PURE,
@@ -101,6 +102,7 @@ class Core:
         def global_variable(self, node: Node) -> LValue: ...
         def declare(self, node: Node) -> None: ...
         def construct(self, node: Node, target: LValue | None = None) -> Value: ...
+        def run_initialisers(self, function: Node, this: LValue | None, node: Node) -> None: ...
 
     # ------------------------------------------------------------------------------------ errors and places
 

@@ -63,6 +63,8 @@ def _to_eight_bits(kind: str) -> Handler:
         x, saturate = t.temporary(numbers(t, call, "float32")[0]), t.expression(call.arguments[1], call.node)
         code = Bitcast(folding.convert(x, kind), type="uint8")
         limit = constant(448.0 if kind == "float8_e4m3fn" else 57344.0, "float32")
+        clamped = folding.select(folding.compare(">", function("abs", x), limit), function("copysign", limit, x), x)
+        saturated = Bitcast(folding.convert(clamped, kind), type="uint8")
         # half a step above the largest value rounds to infinity, or to NaN where there is none
         edge = constant(464.0 if kind == "float8_e4m3fn" else 61440.0, "float32")
         above = folding.compare(">" if kind == "float8_e4m3fn" else ">=", function("abs", x), edge)
@@ -70,8 +72,7 @@ def _to_eight_bits(kind: str) -> Handler:
         top = 0x7F if kind == "float8_e4m3fn" else 0x7C
         special = folding.select(negative, folding.integer(top | 0x80, "uint8"), folding.integer(top, "uint8"))
         unbounded = folding.select(above, special, code)
-        del limit
-        return folding.select(folding.convert(saturate, "bool"), code, unbounded)
+        return folding.select(folding.convert(saturate, "bool"), saturated, unbounded)
 
     return translate
 

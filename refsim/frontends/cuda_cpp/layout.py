@@ -1,0 +1,156 @@
+"""Sizes, alignments and offsets of C++ types, by the rules of the Itanium C++ ABI."""
+
+from __future__ import annotations
+
+from refsim.dialect import ITEM_BYTES, PointerType, Type
+from refsim.frontends.cuda_cpp.tree import Node
+from refsim.frontends.cuda_cpp.type_names import TypeNames, constant_value
+from refsim.frontends.cuda_cpp.types import (
+    Array,
+    CType,
+    Layout,
+    Leaf,
+    Pointer,
+    Record,
+    Reference,
+    Scalar,
+    UnknownTypeError,
+    describe,
+)
+
+
+class Types(TypeNames):
+    """Reads type texts and lays out records."""
+
+    def bytes(self, kind: CType) -> int:
+        """``sizeof``."""
+        if isinstance(kind, Scalar):
+            return ITEM_BYTES[kind.dtype]
+        if isinstance(kind, Pointer | Reference):
+            return 8
+        if isinstance(kind, Array):
+            return self.bytes(kind.element) * (kind.count or 0)
+        if isinstance(kind, Record):
+            return self.layout(kind).size
+        return 1
+
+    def align(self, kind: CType) -> int:
+        """``alignof``."""
+        if isinstance(kind, Array):
+            return self.align(kind.element)
+        return self.layout(kind).align if isinstance(kind, Record) else self.bytes(kind)
+
+    def layout(self, kind: Record) -> Layout:
+        """Layout of a record by the rules of the Itanium C++ ABI."""
+        if kind.id not in self._layouts:
+            node = self.record(kind)
+            self.scopes.append(node)
+            try:
+                self._layouts[kind.id] = self._lay_out(node)
+            finally:
+                self.scopes.pop()
+        return self._layouts[kind.id]
+
+    def _lay_out(self, node: Node) -> Layout:
+        data = node.get("definitionData") or {}
+        if data.get("isPolymorphic"):
+            raise UnknownTypeError(f"{self.record_name(node)} has virtual functions, which are not supported")
+        if node.has("PackedAttr", "MaxFieldAlignmentAttr"):
+            raise UnknownTypeError(f"{self.record_name(node)} is packed, which is not supported")
+        layout = Layout(0, 1, 0, is_union=node.get("tagUsed") == "union")
+        end = 0
+        for base in node.get("bases") or ():
+            if base.get("isVirtual"):
+                raise UnknownTypeError(f"{self.record_name(node)} has a virtual base, which is not supported")
+            kind = self.read(base["type"].get("desugaredQualType") or base["type"]["qualType"])
+            assert isinstance(kind, Record)
+            inner = self.layout(kind)
+            empty = self.is_empty(kind)
+            offset = 0 if empty else -(-end // inner.align) * inner.align
+            layout.bases[kind.id] = offset
+            layout.members.append(("", offset, kind))
+            layout.align = max(layout.align, inner.align)
+            end = end if empty else offset + (inner.size if self._is_pod(kind) else inner.data_size)
+        for child in node.children("FieldDecl"):
+            if child.get("isBitfield"):
+                raise UnknownTypeError(f"bit-field {child.name!r} in {self.record_name(node)} is not supported")
+            kind_of = self.of(child)
+            align = max(self.align(kind_of), _alignment(child))
+            offset = 0 if layout.is_union else -(-end // align) * align
+            layout.fields[child.id] = offset
+            layout.members.append((child.name, offset, kind_of))
+            layout.align = max(layout.align, align)
+            end = max(end, offset + self.bytes(kind_of))
+        layout.align = max(layout.align, _alignment(node))
+        layout.data_size = end
+        layout.size = max(1, -(-max(end, 1) // layout.align) * layout.align)
+        return layout
+
+    def is_empty(self, kind: Record) -> bool:
+        """True for a record without fields."""
+        node = self.record(kind)
+        return not node.children("FieldDecl") and all(
+            isinstance(base, Record) and self.is_empty(base)
+            for _, _, base in self.layout(kind).members
+        )
+
+    def _is_pod(self, kind: Record) -> bool:
+        return bool((self.record(kind).get("definitionData") or {}).get("isPOD"))
+
+    def leaves(self, kind: CType) -> tuple[Leaf, ...]:
+        """The numbers, pointers and references that an object consists of, in order of their offsets."""
+        if kind not in self._leaves:
+            self._leaves[kind] = tuple(self._find_leaves(kind, 0, ""))
+        return self._leaves[kind]
+
+    def _find_leaves(self, kind: CType, offset: int, path: str) -> list[Leaf]:
+        if isinstance(kind, Array):
+            size = self.bytes(kind.element)
+            count = kind.count or 0
+            return [
+                leaf
+                for i in range(count)
+                for leaf in self._find_leaves(kind.element, offset + i * size, f"{path}[{i}]")
+            ]
+        if isinstance(kind, Record):
+            return [
+                leaf
+                for name, inner, part in self.layout(kind).members
+                for leaf in self._find_leaves(part, offset + inner, f"{path}.{name}" if name else path)
+            ]
+        return [Leaf(offset, kind, path)]
+
+    def overlaps(self, kind: CType) -> bool:
+        """True if the object is or holds a union."""
+        if isinstance(kind, Array):
+            return self.overlaps(kind.element)
+        if isinstance(kind, Record):
+            layout = self.layout(kind)
+            return layout.is_union or any(self.overlaps(part) for _, _, part in layout.members)
+        return False
+
+    def main_dtype(self, kind: CType) -> str:
+        """Scalar type that an object mostly consists of: what findings about it name."""
+        if isinstance(kind, Scalar):
+            return kind.dtype
+        if isinstance(kind, Array):
+            return self.main_dtype(kind.element)
+        if isinstance(kind, Pointer | Reference):
+            return "uint64"
+        if isinstance(kind, Record):
+            names = [leaf.type.dtype if isinstance(leaf.type, Scalar) else "uint64" for leaf in self.leaves(kind)]
+            return max(set(names), key=names.count) if names else "uint8"
+        return "uint8"
+
+    def dialect(self, kind: CType) -> Type:
+        """Dialect type of a number or pointer."""
+        if isinstance(kind, Scalar):
+            return kind.dtype
+        if isinstance(kind, Pointer):
+            return PointerType(self.main_dtype(kind.pointee))
+        raise UnknownTypeError(f"a value of type {describe(kind)} where a number or pointer is needed")
+
+
+def _alignment(node: Node) -> int:
+    values = [constant_value(child) or 1 for child in node.children("AlignedAttr")]
+    return max(values, default=1)
