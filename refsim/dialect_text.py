@@ -123,7 +123,7 @@ SIMPLE: dict[type, Callable[[Any], str]] = {
     Align: lambda s: f"align {expression(s.pointer)} to {s.bytes}",
     Effect: lambda s: expression(s.value),
     Break: lambda s: f"break {s.label}",
-    Barrier: lambda s: "barrier",
+    Barrier: lambda s: f"barrier {s.scope}",
     WarpBarrier: lambda s: f"warp barrier {expression(s.mask)}",
     Fence: lambda s: f"fence {s.scope}",
     Print: lambda s: f"{'printf' if s.printf else 'print'} {_list(s.parts)}",

@@ -15,28 +15,8 @@ struct thread_block {
 };
 REFSIM_DEVICE inline thread_block this_thread_block() { return thread_block{}; }
 
-// blocks that have arrived at the barrier of the grid, and how often all have
-static REFSIM_DEVICE unsigned int refsim_grid_arrived = 0;
-static REFSIM_DEVICE unsigned int refsim_grid_passed = 0;
-
 struct grid_group {
-  REFSIM_DEVICE void sync() const {
-    __threadfence();
-    __syncthreads();
-    if (thread_block::thread_rank() == 0) {
-      unsigned int passed = atomicAdd(&refsim_grid_passed, 0u);
-      if (atomicAdd(&refsim_grid_arrived, 1u) == gridDim.x * gridDim.y * gridDim.z - 1) {
-        atomicExch(&refsim_grid_arrived, 0u);
-        __threadfence();
-        atomicAdd(&refsim_grid_passed, 1u);
-      } else {
-        while (atomicAdd(&refsim_grid_passed, 0u) == passed) {
-        }
-      }
-      __threadfence();
-    }
-    __syncthreads();
-  }
+  REFSIM_DEVICE void sync() const { __refsim_grid_sync(); }
   REFSIM_DEVICE static bool is_valid() { return true; }
   REFSIM_DEVICE static unsigned long long thread_rank() {
     unsigned long long block = ((unsigned long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;

@@ -18,6 +18,7 @@ REFSIM_DEVICE void __syncthreads();
 REFSIM_DEVICE int __syncthreads_count(int);
 REFSIM_DEVICE int __syncthreads_and(int);
 REFSIM_DEVICE int __syncthreads_or(int);
+REFSIM_DEVICE void __refsim_grid_sync();
 REFSIM_DEVICE void __threadfence_block();
 REFSIM_DEVICE void __threadfence();
 REFSIM_DEVICE void __threadfence_system();

@@ -22,6 +22,11 @@ def _barrier(t: Declarations, call: Call) -> Value:
     return None
 
 
+def _grid_barrier(t: Declarations, call: Call) -> Value:
+    t.out.append(Barrier(t.place(call.node), scope="grid"))
+    return None
+
+
 def _vote(op: str) -> Handler:
     def translate(t: Declarations, call: Call) -> Value:
         predicate = folding.convert(t.expression(call.arguments[0], call.node), "bool")
@@ -107,6 +112,7 @@ def by_pattern(name: str) -> Handler | None:
 
 TABLE: dict[str, Handler] = {
     "__syncthreads": _barrier,
+    "__refsim_grid_sync": _grid_barrier,
     "__syncthreads_count": _vote("count"),
     "__syncthreads_and": _vote("and"),
     "__syncthreads_or": _vote("or"),
