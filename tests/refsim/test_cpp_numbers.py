@@ -205,6 +205,20 @@ def test_eight_bit_floats_through_float():
     np.testing.assert_array_equal(d, small.view(np.uint8))
 
 
+def test_eight_bit_floats_saturate_unless_told_otherwise():
+    body = """
+    b[i] = float(__nv_fp8_e5m2(a[i]));
+    c[i] = float(__nv_fp8_e4m3(a[i]));
+    d[i] = __nv_cvt_float_to_fp8(a[i], __NV_NOSAT, __NV_E5M2);
+    """
+    a = np.array([1e5, -1e9, np.inf, -np.inf, 60000], np.float32)
+    b, c, d = np.zeros(5, np.float32), np.zeros(5, np.float32), np.zeros(5, np.uint8)
+    launched(body, a, b, c, d, block=5, before="#include <cuda_fp8.h>")
+    assert b.tolist() == [57344, -57344, 57344, -57344, 57344]
+    assert c.tolist() == [448, -448, 448, -448, 448]
+    np.testing.assert_array_equal(d, a.astype(ml_dtypes.float8_e5m2).view(np.uint8))
+
+
 # ---- options, headers and assembly --------------------------------------------------------------------------------
 
 
