@@ -40,7 +40,8 @@ class Options:
     definitions
         Lines that define and undefine macros. They come after our own headers, which no macro can break then.
     fast_math
-        ``--use_fast_math``: ``sinf`` and friends become their intrinsics.
+        ``--use_fast_math`` was given. Nothing changes by it: results stay within the error of the fast functions, and
+        subnormal numbers are kept, which a device would flush to zero.
     fmad
         True if ``--fmad=true`` was asked for: a product added in the same expression is fused. By default it is
         rounded twice, which is one of the two results that a compiler may choose.
