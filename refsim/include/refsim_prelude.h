@@ -11,8 +11,8 @@
 #define __noinline__
 #define __restrict __restrict__
 #define __grid_constant__
-#define __align__(n) alignas(n)
-#define __builtin_align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
 #define NULL 0
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")

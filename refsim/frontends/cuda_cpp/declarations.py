@@ -28,6 +28,7 @@ IGNORED = frozenset(
     }
 )  # fmt: skip
 TYPES = frozenset({"CXXRecordDecl", "TypedefDecl", "TypeAliasDecl", "EnumDecl"})
+NO_VALUE = ("Attr", "Comment", "Decl", "TemplateArgument")
 INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 ATTRIBUTES = frozenset(
     {
@@ -236,7 +237,7 @@ def initialiser(node: Node) -> Node | None:
     """The initial value of a variable."""
     if "init" not in node.data:
         return None
-    return next((child for child in node.inner if not child.kind.endswith(("Attr", "Comment", "Decl"))), None)
+    return next((child for child in node.inner if not child.kind.endswith(NO_VALUE)), None)
 
 
 def _is_const(node: Node) -> bool:

@@ -34,6 +34,7 @@ CASTS = frozenset(
     }
 )  # fmt: skip
 CALLS = frozenset({"CallExpr", "CXXMemberCallExpr", "CXXOperatorCallExpr", "UserDefinedLiteral"})
+VARIABLES = frozenset({"VarDecl", "VarTemplateSpecializationDecl"})
 CONSTRUCTIONS = frozenset({"CXXConstructExpr", "CXXTemporaryObjectExpr", "CXXInheritedCtorInitExpr"})
 
 
@@ -88,7 +89,7 @@ class Places(Operators):
         if identity in self.bindings:
             return self.lvalue(self.bindings[identity])
         found = self.tree.declaration(identity)
-        if found is None or found.kind != "VarDecl":
+        if found is None or found.kind not in VARIABLES:
             captured = self._init_capture(declared.get("name", ""))
             if captured is not None:
                 return captured

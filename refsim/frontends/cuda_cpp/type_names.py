@@ -276,6 +276,9 @@ class TypeNames:
 
     def _declared(self, node: Node) -> CType:
         if node.kind in ("TypedefDecl", "TypeAliasDecl"):
+            unnamed = self._named_by_typedef(node)
+            if unnamed is not None:
+                return self._declared(unnamed)
             self.scopes.append(node)
             try:
                 return self.of(node)
@@ -284,6 +287,17 @@ class TypeNames:
         if node.kind == "EnumDecl":
             return Scalar(f"enum {node.name}", self.enumeration(node))
         return Record(node.id, self.record_name(node))
+
+    def _named_by_typedef(self, node: Node) -> Node | None:
+        """The record or enumeration without a name that ``typedef struct { ... } Name`` names: it prints as `Name`."""
+        if node.type_text.split()[-1:] != [node.name]:
+            return None
+        for part in node.walk():
+            declared = part.get("decl") or part.get("ownedTagDecl") or {}
+            found = self.tree.declaration(str(declared.get("id", "")))
+            if found is not None and found.kind in ("CXXRecordDecl", "EnumDecl"):
+                return found
+        return None
 
     def enumeration(self, node: Node) -> str:
         """Dialect type of an enumeration: the fixed one, else int if a value is negative, else unsigned."""
