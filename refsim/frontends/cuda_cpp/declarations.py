@@ -73,7 +73,6 @@ class Declarations(Initialisers):
             assert initial is not None
             self.variables[node.id] = self.frozen(self.lvalue(initial))
             return
-        self._check_destructor(kind, node)
         if isinstance(kind, (Scalar, Pointer)) and initial is not None and initial.kind != "InitListExpr":
             value = self.rvalue(initial)
             self.variables[node.id] = self.bound(
@@ -90,16 +89,6 @@ class Declarations(Initialisers):
         for child in node.inner:
             if child.kind.endswith("Attr") and child.kind not in ATTRIBUTES:
                 raise self.unsupported(f"attribute {child.kind.removesuffix('Attr')} is not supported", node)
-
-    def _check_destructor(self, kind: CType, node: Node) -> None:
-        """Destructors leave no node where they run: refuse those that do something."""
-        while isinstance(kind, Array):
-            kind = kind.element
-        if isinstance(kind, Record):
-            data = self.kinds.record(kind).get("definitionData") or {}
-            destructor = data.get("dtor") or {}
-            if destructor.get("nonTrivial") or (destructor.get("userDeclared") and not destructor.get("trivial")):
-                raise self.unsupported(f"{kind.name} has a destructor that does something", node)
 
     # -------------------------------------------------------------------------------------------- globals
 

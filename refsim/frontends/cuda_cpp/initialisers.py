@@ -27,7 +27,7 @@ class Initialisers(Constructors):
 
     def initialise(self, target: LValue, node: Node) -> None:
         """Give a new object the value of an initialiser."""
-        while node.kind in TRANSPARENT or node.kind in ("ConstantExpr", "CXXBindTemporaryExpr", "CXXDefaultInitExpr"):
+        while node.kind in TRANSPARENT or node.kind in ("ConstantExpr", "CXXDefaultInitExpr"):
             if not node.inner:
                 break
             node = node.inner[-1]

@@ -34,6 +34,7 @@ class Objects(Core):
         """A new object without a value."""
         if isinstance(kind, Void) or (isinstance(kind, Array) and kind.count is None):
             raise self.unsupported(f"a variable of type {describe(kind)}", node)
+        self.refuse_destructor(kind, node)
         leaves = self.ask(self.kinds.leaves, kind, node=node) if not isinstance(kind, Array) else ()
         if (
             key in self.in_memory
@@ -88,6 +89,16 @@ class Objects(Core):
         target = self.make(kind, name, key, node)
         self.store(target, value, node)
         return target
+
+    def refuse_destructor(self, kind: CType, node: Node | None) -> None:
+        """Destructors leave no node where they run: refuse those that do something."""
+        while isinstance(kind, Array):
+            kind = kind.element
+        if isinstance(kind, Record):
+            data = self.kinds.record(kind).get("definitionData") or {}
+            destructor = data.get("dtor") or {}
+            if destructor.get("nonTrivial") or (destructor.get("userDeclared") and not destructor.get("trivial")):
+                raise self.unsupported(f"{kind.name} has a destructor that does something", node)
 
     # ------------------------------------------------------------------------------------------ addresses
 

@@ -16,6 +16,11 @@ REFUSED = {
     ),
     "virtual functions": ("struct A { __device__ virtual int f() { return 1; } };", "A a; x[0] = a.f();", "virtual"),
     "destructors": ("struct A { int* p; __device__ ~A() { *p = 1; } };", "A a{x};", "destructor"),
+    "destructors of temporaries": (
+        "struct A { int* p; __device__ A(int* q) : p(q) {} __device__ ~A() { *p = 1; } };",
+        "A{x}.p[1] = 2;",
+        "destructor",
+    ),
     "bit-fields": ("struct A { int a : 3; int b : 5; };", "A a; a.a = 1; x[0] = a.a;", "bit-field"),
     "goto": ("", "again: x[0] += 1; if (x[0] < 3) goto again;", "Label|Goto"),
     "function pointers": ("__device__ int f(int a) { return a; }", "int (*p)(int) = f; x[0] = p(1);", "function"),
