@@ -13,7 +13,6 @@ from refsim.engine import pointer_bits
 from refsim.engine.codegen import LaneCode, generate
 from refsim.frontends.cuda_cpp import Parameter, Translation, module_variable, translate_one
 
-
 # lane code by the identity of its translation, which is kept with it; translations are cached by their source
 _lane_codes: dict[int, tuple[Translation, LaneCode]] = {}
 
