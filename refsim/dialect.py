@@ -362,6 +362,17 @@ class Fence:
 
 
 @dataclass
+class Asynchronous:
+    """Copies that run beside the kernel: stores between ``begin`` and ``end`` are such copies, ``commit`` makes a group
+    of them, ``wait`` waits for all groups of this thread but the last `count`.
+    """
+
+    action: str
+    count: Expr | None
+    place: Place
+
+
+@dataclass
 class Print:
     """Print one line per thread; strings are constants. With `printf` the first part is a C format."""
 
@@ -392,6 +403,7 @@ Stmt = (
     | Barrier
     | WarpBarrier
     | Fence
+    | Asynchronous
     | Print
     | Assert
 )

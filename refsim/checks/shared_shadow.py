@@ -36,6 +36,7 @@ class SharedShadow:
         self.log: list[tuple[int, LaneSet, Any]] = []
         self.readers: Any = None
         self.last_spill = 0
+        self.in_flight: Any = None  # cells that an asynchronous copy may still be writing
         self.foreign: Any = None  # an access of another thread than the last writer, which would hide it
 
     # -------------------------------------------------------------------------------------- addressing
@@ -47,6 +48,8 @@ class SharedShadow:
             self.readers = np.repeat(self.readers, self.columns)
         if self.foreign is not None:
             self.foreign = np.repeat(self.foreign, self.columns)
+        if self.in_flight is not None:
+            self.in_flight = np.repeat(self.in_flight, self.columns)
 
     def _cells(self, lanes: LaneSet, address: Any) -> Any:
         """Positions in `tag`, one per lane: ``(R, 1)`` while narrow, else of the set's shape."""
@@ -69,6 +72,8 @@ class SharedShadow:
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check a read against earlier writes and remember it for later ones."""
         serial = self.run.operation(site)
+        if self.in_flight is not None:
+            self._check_in_flight(lanes, view, address, serial)
         if not (self.initialized and self.last_write < self.batch.interval_start(lanes)):
             cells = self._cells(lanes, address)
             tag = self.tag.take(cells)
@@ -85,6 +90,8 @@ class SharedShadow:
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """Check a write against earlier writes and against reads that were spilled."""
         serial = self.run.operation(site)
+        if self.in_flight is not None:
+            self._check_in_flight(lanes, view, address, serial)
         cells = self._cells(lanes, address)
         self.last_write = serial
         mine = (serial << SHIFT) | (self._threads(lanes) + 1)
@@ -98,6 +105,8 @@ class SharedShadow:
             self.tag[cells.reshape(-1)] = mine
         else:
             self.tag[cells] = mine
+        if self.batch.copying:
+            self._copy(lanes, address, cells, mine)
         if self.run.racecheck:
             kept = self.tag.take(cells).reshape(-1)
             lost = kept != mine.reshape(-1)
@@ -107,6 +116,24 @@ class SharedShadow:
                 self._hide(cells.reshape(-1)[lost], mine.reshape(-1)[lost])
                 conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
                 conflict.write_write_at_once(lost, kept & AGENT, cells.reshape(-1), value)
+
+    def _check_in_flight(self, lanes: LaneSet, view: View, address: Any, serial: int) -> None:
+        """Report cells whose asynchronous copy has not been waited for, whichever thread made it."""
+        tag = self.in_flight.take(self._cells(lanes, address))
+        if self.run.racecheck and tag.any():
+            conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
+            conflict.with_threads(tag != 0, (tag & AGENT) - 1, tag >> SHIFT, earlier=True)
+
+    def _copy(self, lanes: LaneSet, address: Any, cells: Any, mine: Any) -> None:
+        """Remember cells that an asynchronous copy writes."""
+        if self.in_flight is None:
+            self.in_flight = np.zeros_like(self.tag)
+        self.in_flight[cells.reshape(-1)] = mine.reshape(-1)
+        self.batch.copies.append((self, lanes, address))
+
+    def copied(self, lanes: LaneSet, address: Any) -> None:
+        """An asynchronous copy has been waited for."""
+        self.in_flight[self._cells(lanes, address).reshape(-1)] = 0
 
     def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check an atomic operation against plain accesses of other threads."""

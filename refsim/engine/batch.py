@@ -61,6 +61,9 @@ class Batch(Reports):
         self.exited = 0
         self.dynamic: SharedMemory | None = None
         self.allocated: dict[str, Any] = {}
+        self.copying = False
+        self.copies: list[tuple[SharedShadow, LaneSet, Any]] = []
+        self.copy_groups: list[list[tuple[SharedShadow, LaneSet, Any]]] = []
         self.memories: list[SharedMemory] = []
 
     # ------------------------------------------------------------------------------------- coordinates
@@ -285,6 +288,20 @@ class Batch(Reports):
         """``threadfence`` of device or system scope is remembered; the block-wide one orders nothing new."""
         if self.run.sync is not None and scope != "block":
             self.run.sync.fence(self.run.operation(site), self.number, lanes)
+
+    def asynchronous(self, lanes: LaneSet, action: str, count: Any) -> None:
+        """Begin, end, group or await copies that run beside the kernel; groups are those of all threads together."""
+        if action in ("begin", "end"):
+            self.copying = action == "begin"
+        elif action == "commit":
+            self.copy_groups.append(self.copies)
+            self.copies = []
+        else:
+            done = len(self.copy_groups) - int(np.max(count))
+            for group in self.copy_groups[: max(0, done)]:
+                for shadow, copying, address in group:
+                    shadow.copied(copying, address)
+            self.copy_groups = self.copy_groups[max(0, done) :]
 
     def warp_barrier(self, lanes: LaneSet, site: int, mask: Any) -> None:
         """``syncwarp``: orders the accesses of the threads of a warp."""

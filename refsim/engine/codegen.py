@@ -21,6 +21,7 @@ from refsim.dialect import (
     ArrayType,
     Assert,
     Assign,
+    Asynchronous,
     Atomic,
     AtomicAt,
     Barrier,
@@ -212,7 +213,8 @@ class CodeGenerator(LaneExpressions):
         self.emit(f"{array}.{method}(S, {site}, {value}, {', '.join(index)})")
 
     def _storeat(self, s: StoreAt) -> None:
-        site = self.site(s.place, "write of", "write", s.pointer)
+        action, noun = ("asynchronous copy to", "asynchronous copy") if self.copying else ("write of", "write")
+        site = self.site(s.place, action, noun, s.pointer)
         dtype = str(s.value.type)
         element = self.element(s.pointer, dtype)
         pointer = self.expression(s.pointer) if element is None else ""
@@ -244,6 +246,11 @@ class CodeGenerator(LaneExpressions):
 
     def _fence(self, s: Fence) -> None:
         self.emit(f"B.fence(S, {self.site(s.place, 'fence', 'fence')}, {s.scope!r})")
+
+    def _asynchronous(self, s: Asynchronous) -> None:
+        self.copying = s.action == "begin"
+        count = "0" if s.count is None else self.expression(s.count)
+        self.emit(f"B.asynchronous(S, {s.action!r}, {count})")
 
     def _print(self, s: Print) -> None:
         parts = "".join((repr(p) if isinstance(p, str) else self.expression(p)) + ", " for p in s.parts)

@@ -162,6 +162,7 @@ class LaneExpressions:
         self.exits: dict[str, str] = {}
         self.place: Place | None = None
         self.in_index = False
+        self.copying = False
         self.names: dict[str, str] = {}
         self.taken: set[str] = set()
         self.constants: dict[Any, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from refsim.dialect import Assert, Barrier, BlockVote, Break, Const, Expr, Print
+from refsim.dialect import Assert, Asynchronous, Barrier, BlockVote, Break, Const, Expr, Print
 from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.intrinsics.table import Call, Handler
 from refsim.frontends.cuda_cpp.types import Record, Scalar
@@ -25,6 +25,15 @@ def _barrier(t: Declarations, call: Call) -> Value:
 def _grid_barrier(t: Declarations, call: Call) -> Value:
     t.out.append(Barrier(t.place(call.node), scope="grid"))
     return None
+
+
+def _copies(action: str) -> Handler:
+    def translate(t: Declarations, call: Call) -> Value:
+        count = folding.convert(t.expression(call.arguments[0], call.node), "int64") if call.arguments else None
+        t.out.append(Asynchronous(action, count, t.place(call.node)))
+        return None
+
+    return translate
 
 
 def _vote(op: str) -> Handler:
@@ -113,6 +122,10 @@ def by_pattern(name: str) -> Handler | None:
 TABLE: dict[str, Handler] = {
     "__syncthreads": _barrier,
     "__refsim_grid_sync": _grid_barrier,
+    "__refsim_copy_begin": _copies("begin"),
+    "__refsim_copy_end": _copies("end"),
+    "__refsim_copy_commit": _copies("commit"),
+    "__refsim_copy_wait": _copies("wait"),
     "__syncthreads_count": _vote("count"),
     "__syncthreads_and": _vote("and"),
     "__syncthreads_or": _vote("or"),

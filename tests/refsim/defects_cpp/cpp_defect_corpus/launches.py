@@ -238,6 +238,16 @@ def device_variable_shared_by_blocks(x, out):
 # -------------------------------------------------------------------------------------------- asynchronous_copies.cu
 
 
+@launched(1, 64, floats(256), zeros(64))
+def copy_read_before_the_wait(x, out):
+    return {1: x[::4]}
+
+
+@launched(1, 64, floats(128), zeros(64))
+def wait_for_the_wrong_group(x, out):
+    return {1: x[:64] + x[64:]}
+
+
 @launched(1, 64, floats(64), zeros(64))
 def wait_without_barrier(x, out):
     return {1: x[::-1]}
