@@ -9,7 +9,6 @@ import numpy as np
 
 from refsim.devices import Device, device_named
 from refsim.dialect import FLOATS, ITEM_BYTES, PointerType
-from refsim.engine import pointer_bits
 from refsim.engine.codegen import LaneCode, generate
 from refsim.frontends.cuda_cpp import Parameter, Translation, module_variable, translate_one
 
@@ -279,4 +278,4 @@ def _number(parameter: Parameter, kind: str, value: Any, kernel: str) -> Any:
     return low - (1 << bits) if kind.startswith("int") and low >> (bits - 1) else low
 
 
-__all__ = ["RawKernel", "RawModule", "pointer_bits"]
+__all__ = ["RawKernel", "RawModule"]

@@ -24,7 +24,6 @@ def translate(file: Path, names: tuple[str, ...], device: str, options: tuple[st
     """
     from refsim.dialect_text import text
     from refsim.engine.codegen import generate
-    from refsim.engine.pointer_bits import decode  # noqa: F401  registers what pointers in memory need
     from refsim.errors import RefsimError
     from refsim.frontends.cuda_cpp import kernel_names, translate_source
 

@@ -45,7 +45,7 @@ from refsim.dialect import (
     Warp,
     walk_statements,
 )
-from refsim.engine import intrinsics, pointers
+from refsim.engine import intrinsics, pointer_bits, pointers
 from refsim.engine.joins import rejoin
 from refsim.engine.lane_functions import logical_not, select, select_uint64, unite, wrap_int64
 from refsim.engine.lane_types import bitcast
@@ -67,6 +67,8 @@ class Site:
 
 def implementation(name: str, operand: str, place: Place | None) -> Callable[..., Any]:
     """Lane implementation of a function by the front end's name; an error with its place if there is none."""
+    if name in pointer_bits.FUNCTIONS:
+        return pointer_bits.FUNCTIONS[name]
     try:
         return intrinsics.function(name, operand)
     except KeyError as error:
