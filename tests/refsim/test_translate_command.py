@@ -51,7 +51,8 @@ def test_an_instantiation_with_every_kind_of_statement(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for line in (
         "shared cells: int32[4, 8]", "shared more: float64[dynamic]", "barrier block", "if (mode == 1):", "else:",
-        "loop loop while (load int32 x > 0):", "break loop", "atomic add int32 x (-1) scope device", "warp shfl_xor_sync(",
+        "loop loop while (load int32 x > 0):", "break loop", "atomic add int32 x (-1) scope device",
+        "warp shfl_xor_sync(",
     ):  # fmt: skip
         assert line in result.output
 
