@@ -15,7 +15,6 @@ from refsim.dialect import (
     Stmt,
     Var,
     walk_expressions,
-    walk_statements,
 )
 
 Names = frozenset[str]
@@ -44,25 +43,38 @@ def variables(node: Any) -> Names:
     return frozenset(part.name for part in walk_expressions(node) if isinstance(part, Var))
 
 
-def assigned_in(body: list[Stmt]) -> Names:
-    """Variables assigned anywhere in a statement list."""
-    return frozenset(s.name for s in walk_statements(body) if isinstance(s, Assign))
-
-
-def leaves(body: list[Stmt]) -> Names:
-    """Labels outside of a statement list that it may break to."""
-    out = {s.label for s in walk_statements(body) if isinstance(s, Break)}
-    inside = {s.label for s in walk_statements(body) if isinstance(s, (Block, Loop))}
-    return frozenset(out - inside)
-
-
 class Liveness:
     """Liveness of a whole program; `needs` is keyed by the identity of a statement."""
 
     def __init__(self, program: Program) -> None:
         self.needs: dict[int, Needs] = {}
         self.at_exit: dict[str, Names] = {program.exit_label: NONE}
+        self._reads: dict[int, Names] = {}
+        self._effects: dict[int, tuple[Names, Names]] = {}
         self._walk(program.body, NONE)
+
+    def _reads_of(self, statement: Stmt) -> Names:
+        """Variables that a statement's own expressions read; loops ask again and again."""
+        if id(statement) not in self._reads:
+            self._reads[id(statement)] = variables(statement)
+        return self._reads[id(statement)]
+
+    def _effects_of(self, statement: Stmt) -> tuple[Names, Names]:
+        """Variables that a statement assigns, nested ones too, and the labels outside of it that it may break to."""
+        known = self._effects.get(id(statement))
+        if known is not None:
+            return known
+        if isinstance(statement, Assign):
+            found = frozenset({statement.name}), NONE
+        elif isinstance(statement, Break):
+            found = NONE, frozenset({statement.label})
+        else:
+            inner = [self._effects_of(s) for body in _bodies(statement) for s in body]
+            assigned = NONE.union(*(part[0] for part in inner))
+            labels = NONE.union(*(part[1] for part in inner))
+            found = assigned, labels - {statement.label} if isinstance(statement, (Block, Loop)) else labels
+        self._effects[id(statement)] = found
+        return found
 
     def _walk(self, body: list[Stmt], after: Names) -> Names:
         """Variables live before a statement list, given those live after it."""
@@ -73,25 +85,25 @@ class Liveness:
 
     def _before(self, statement: Stmt, after: Names) -> Names:
         if isinstance(statement, Assign):
-            return (after - {statement.name}) | variables(statement)
+            return (after - {statement.name}) | self._reads_of(statement)
         if isinstance(statement, Break):
             return self.at_exit[statement.label]
         if not isinstance(statement, (If, Block, Loop)):
-            return after | variables(statement)
-        lossy = bool(leaves([statement]))
-        assigned = assigned_in([statement])
+            return after | self._reads_of(statement)
+        assigned, labels = self._effects_of(statement)
+        lossy = bool(labels)
         out = after if lossy else after & assigned
         through = NONE if lossy else after - assigned
         if isinstance(statement, If):
             then = self._walk(statement.then, out)
             otherwise = self._walk(statement.otherwise, out)
             self.needs[id(statement)] = Needs(after, lossy, out, then, otherwise)
-            return then | otherwise | through | _reads(statement.condition)
+            return then | otherwise | through | self._reads_of(statement)
         self.at_exit[statement.label] = out
         if isinstance(statement, Block):
             inside = self._walk(statement.body, out)
         else:
-            condition = NONE if statement.condition is None else _reads(statement.condition)
+            condition = self._reads_of(statement)
             inside = out
             while True:
                 before = self._walk(statement.body, self._walk(statement.step, inside)) | condition | inside
@@ -102,6 +114,10 @@ class Liveness:
         return inside | through
 
 
-def _reads(expression: Any) -> Names:
-    own = frozenset({expression.name}) if isinstance(expression, Var) else NONE
-    return own | variables(expression)
+def _bodies(statement: Stmt) -> tuple[list[Stmt], ...]:
+    """Statement lists nested directly in a statement."""
+    if isinstance(statement, If):
+        return statement.then, statement.otherwise
+    if isinstance(statement, Loop):
+        return statement.body, statement.step
+    return (statement.body,) if isinstance(statement, Block) else ()
