@@ -6,6 +6,7 @@ import ctypes
 import math
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -202,14 +203,20 @@ class Run:
 # ------------------------------------------------------------------------------------------------ arguments
 
 
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Name of a NumPy type; NumPy works it out anew each time."""
+    return str(dtype.name)
+
+
 def argument_type(value: Any) -> Any:
     """Dialect type of a kernel argument: a scalar type, an `ArrayType`, None, or a tuple of types."""
     if isinstance(value, np.ndarray):
-        if value.dtype.name not in ITEM_BYTES:
+        if dtype_name(value.dtype) not in ITEM_BYTES:
             raise TypeError(
                 f"array argument of dtype {value.dtype} is not supported; use one of {', '.join(ITEM_BYTES)}"
             )
-        return ArrayType(value.dtype.name, value.ndim)
+        return ArrayType(dtype_name(value.dtype), value.ndim)
     if isinstance(value, (bool, np.bool_)):
         return "bool"
     if isinstance(value, int):
@@ -299,7 +306,7 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
     sizes = [code.words.get(name, array.dtype.itemsize) for name, array in arrays]
     granule = math.gcd(*sizes, *(array.dtype.itemsize for _, array in arrays), *(b[0] - low for b in bounds))
     writeable = any(array.flags.writeable for _, array in arrays)
-    raw = np.asarray((ctypes.c_uint8 * (high - low)).from_address(low)) if high > low else np.empty(0, np.uint8)
+    raw = _bytes_of(arrays, low, high)
     raw.flags.writeable = writeable
     memory = GlobalMemory(" / ".join(name for name, _ in arrays), high - low, granule, low, raw)
     run.memories.append(memory)
@@ -320,9 +327,19 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
         strides = tuple(stride // item for stride in array.strides)
         offset = sum(-stride * (n - 1) for stride, n in zip(strides, array.shape, strict=True) if stride < 0)
         views[name] = View(
-            memory, flat, array.dtype.name, offset if array.size else 0, array.shape, strides,
+            memory, flat, dtype_name(array.dtype), offset if array.size else 0, array.shape, strides,
             code.program.wraps_negative, (start - low) // granule,
         )  # fmt: skip
+
+
+def _bytes_of(arrays: list[tuple[str, Any]], low: int, high: int) -> Any:
+    """The bytes from one address to another, which the arrays span, as they are in memory."""
+    first = arrays[0][1]
+    if len(arrays) == 1 and first.flags.c_contiguous:
+        return first.view(np.ndarray).reshape(-1).view(np.uint8)
+    if high == low:
+        return np.empty(0, np.uint8)
+    return np.asarray((ctypes.c_uint8 * (high - low)).from_address(low))
 
 
 # -------------------------------------------------------------------------------------------------- running
@@ -375,6 +392,8 @@ def batches(run: Run, code: LaneCode, lanes_per_batch: int) -> Iterator[tuple[An
         yield blocks, worth, done + len(blocks) < total
         if key not in code.irregular or key in code.uneven:
             done += len(blocks)
+    if done == total:
+        return
     rest = np.arange(done, total, dtype=np.int64)
     edge = _edges(run.grid, rest)
     while len(rest):
