@@ -12,14 +12,6 @@ from refsim.engine.lanes import LaneSet
 FEW_CELLS = 64
 
 
-def _nan_max(a: Any, b: Any) -> Any:
-    return np.fmax(a, b)
-
-
-def _nan_min(a: Any, b: Any) -> Any:
-    return np.fmin(a, b)
-
-
 # Operations that a NumPy ufunc performs, so that a run on one cell is `ufunc.accumulate`.
 UFUNCS: dict[str, np.ufunc] = {
     "add": np.add,

@@ -12,7 +12,7 @@ from refsim.checks.shared_shadow import SharedShadow
 from refsim.dialect import Allocation
 from refsim.engine import atomics, warp
 from refsim.engine.joins import Exit, merge
-from refsim.engine.lane_types import poison
+from refsim.engine.lane_types import poison, same_value
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import LocalMemory, SharedMemory
 from refsim.engine.pointers import UNSIGNED, Pointer
@@ -166,7 +166,7 @@ class Batch(Reports):
         In lockstep, threads that spin on memory see nothing new if the variables that decide the loop's course
         and the memory they could read stay the same for a whole trip.
         """
-        same = before[0] is lanes and all(_equal(a, b) for a, b in zip(before[2], now, strict=True))
+        same = before[0] is lanes and all(same_value(a, b) for a, b in zip(before[2], now, strict=True))
         if same and before[1] == self.run.fingerprint(self):
             self.run.stuck(self, lanes, site)
 
@@ -341,14 +341,6 @@ class Batch(Reports):
         if self.run.sync is not None:
             cells = address if view.memory.space == "global" else address * self.columns + lanes.b
             self.run.sync.atomic(serial, self.number, id(view.memory), lanes, cells)
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind == "f"))
-    return bool(a == b)
 
 
 def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:

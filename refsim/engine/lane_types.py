@@ -48,3 +48,12 @@ def bitcast(source: str, target: str) -> Callable[[Any], Any]:
         return to_lane(np.array([value]).astype(from_dtype).view(to_dtype)[0], target)
 
     return cast
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """True if two lane values are the same in every lane; a NaN is the same as a NaN."""
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind == "f"))
+    return bool(a == b or (a != a and b != b))

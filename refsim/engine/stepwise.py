@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from refsim.engine.lane_types import lane_dtype
+from refsim.engine.lane_types import lane_dtype, same_value
 from refsim.engine.lanes import LaneSet
 
 if TYPE_CHECKING:
@@ -51,14 +51,9 @@ class Thread:
             if batch.exited == exited:
                 batch.exit(self.lanes)
         after = self.stop
-        same = before is not None and after is not None and before[0] == after[0] == "loop" and before[2] == after[2]
-        self.moved = not (same and before is not None and after is not None and _same(before[3], after[3]))
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
-    return a is b or bool(np.array_equal(np.asarray(a), np.asarray(b)))
+        self.moved = True
+        if before is not None and after is not None and before[0] == after[0] == "loop" and before[2] == after[2]:
+            self.moved = not all(map(same_value, before[3][0], after[3][0]))
 
 
 class Schedule:

@@ -272,7 +272,7 @@ class View:
             strides.append(self.strides[axis])
         return View(self.memory, self.data, self.dtype, offset, tuple(shape), tuple(strides), self.wraps, self.base)
 
-    def index_of(self, address: int, lane_part: Any = None) -> tuple[int, ...]:
+    def index_of(self, address: int) -> tuple[int, ...]:
         """Subscript of the element at an address, for messages."""
         rest = int(address) - int(np.asarray(self.offset).reshape(-1)[0])
         order = sorted(range(len(self.shape)), key=lambda axis: -abs(self.strides[axis]))

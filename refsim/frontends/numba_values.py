@@ -46,8 +46,3 @@ def to_expression(value: Value) -> Expr | None:
 def assigned_names(node: ast.AST) -> set[str]:
     """Names that a statement binds, nested statements included."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-
-
-def contains(statements: list[ast.stmt], kind: type[ast.AST]) -> bool:
-    """True if a node of a kind occurs below."""
-    return any(isinstance(part, kind) for statement in statements for part in ast.walk(statement))
