@@ -442,7 +442,7 @@ class Allocation:
 
 @dataclass
 class Program:
-    """A kernel in the dialect."""
+    """A kernel in the dialect. `most_threads` is the largest block that its source says it may be launched with."""
 
     name: str
     place: Place
@@ -452,6 +452,7 @@ class Program:
     constants: dict[str, Any] = field(default_factory=dict)
     wraps_negative: bool = True
     exit_label: str = "kernel"
+    most_threads: int | None = None
 
 
 def child_expressions(node: Any) -> Iterator[Expr]:

@@ -353,6 +353,8 @@ def check_limits(run: Run) -> bool:
     problems = []
     if run.threads > device.max_threads_per_block:
         problems.append(f"{run.threads} threads per block; {device.name} allows {device.max_threads_per_block}")
+    elif program.most_threads is not None and run.threads > program.most_threads:
+        problems.append(f"{run.threads} threads per block; __launch_bounds__ allows {program.most_threads}")
     for what, sizes, limits in (("block", run.block, device.max_block), ("grid", run.grid, device.max_grid)):
         for axis, size, limit in zip("xyz", sizes, limits, strict=True):
             if size > limit:

@@ -83,13 +83,14 @@ class Translator(Statements):
             *((name, PointerType(variable.dtype)) for name, variable in self.module_variables.items()),
         )
         allocations = tuple(self.allocations.values())
+        bounds = self._launch_bounds(function)
         program = Program(
-            name, place, typed, self.out, allocations, self.constants, wraps_negative=False
+            name, place, typed, self.out, allocations, self.constants, wraps_negative=False, most_threads=bounds
         )
         names = {leaf for leaf, _ in typed}
         types = {variable: kind for variable, kind in self.types.items() if variable not in names}
         variables = tuple(self.module_variables.values())
-        return Translation(program, types, tuple(parameters), variables, self._launch_bounds(function))
+        return Translation(program, types, tuple(parameters), variables, bounds)
 
     def _kernel_parameter(self, node: Node) -> Parameter:
         kind = self.type_of(node)

@@ -77,3 +77,15 @@ __global__ void right(const float* x, float* out) {
     out[tid] = pool[31 - tid];
 }
 }
+
+namespace more_threads_than_launch_bounds {
+constexpr int MOST = 128;
+__global__ void __launch_bounds__(MOST) wrong(const float* x, float* out) {  //! launch_limit
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = x[i] + 1;
+}
+__global__ void __launch_bounds__(2 * MOST, 2) right(const float* x, float* out) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = x[i] + 1;
+}
+}

@@ -294,3 +294,8 @@ def fraction_lost_in_an_int(x, out):
 @launched(1, 64, lambda: 60000 + 1024 * ramp(64), zeros(64, np.float16))
 def narrowed_before_it_is_scaled(x, out):
     return {1: (x / 4).astype(np.float16)}
+
+
+@launched(1, 256, floats(256), zeros(256))
+def more_threads_than_launch_bounds(x, out):
+    return {1: x + 1}

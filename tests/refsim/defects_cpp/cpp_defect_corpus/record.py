@@ -29,7 +29,9 @@ KINDS = {
     "value",
 }
 _NAMESPACE = re.compile(r"^namespace (?P<name>\w+) \{$")
-_KERNEL = re.compile(r"__global__ void (?P<name>\w+)\(|^using (?P<scope>\w+)::(?P<used>right);")
+_KERNEL = re.compile(
+    r"__global__ void (?:__launch_bounds__\(.*?\) )?(?P<name>\w+)\(|^using (?P<scope>\w+)::(?P<used>right);"
+)
 _MARKER = re.compile(r"//! (?P<kind>\w+)(?:\((?P<array>\w+)\))?(?P<note> note)?$")
 
 
