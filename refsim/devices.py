@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Device:
-    """What a simulated device allows. Sizes in bytes, counts in threads or blocks."""
+    """What a simulated device allows. Sizes in bytes, counts in threads or blocks.
+
+    Attributes
+    ----------
+    atomic_add_flushes
+        Memories in which an atomic addition of float32 takes subnormal numbers for zeros of their sign, and gives
+        such zeros.
+    """
 
     name: str
     warp_size: int
@@ -17,6 +24,7 @@ class Device:
     max_grid: tuple[int, int, int]
     shared_bytes_per_block: int
     shared_banks: int
+    atomic_add_flushes: frozenset[str] = frozenset()
 
     @property
     def full_mask(self) -> int:
@@ -26,12 +34,15 @@ class Device:
 
 _CUDA_BLOCK = (1024, 1024, 64)
 _CUDA_GRID = (2**31 - 1, 65535, 65535)
+# PTX ISA, "atom": atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero; on shared
+# memory it supports them. AMD's depend on the instruction that the compiler chooses: they are taken to be kept.
+_FLUSHES = frozenset({"global"})
 _HIP_BLOCK = (1024, 1024, 1024)
 _HIP_GRID = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
 
 def _cuda(name: str, shared_kib: int) -> Device:
-    return Device(name, 32, 1024, _CUDA_BLOCK, _CUDA_GRID, shared_kib * 1024, 32)
+    return Device(name, 32, 1024, _CUDA_BLOCK, _CUDA_GRID, shared_kib * 1024, 32, _FLUSHES)
 
 
 def _hip(name: str, shared_kib: int, warp_size: int = 64) -> Device:

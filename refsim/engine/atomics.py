@@ -25,6 +25,13 @@ UFUNCS: dict[str, np.ufunc] = {
     "nanmin": np.fmin,
 }
 
+FLUSHING = {"add": "add_flushing", "sub": "sub_flushing"}
+"""What an operation becomes where a device flushes subnormal float32 numbers to zero."""
+PLAIN = {flushing: plain for plain, flushing in FLUSHING.items()}
+SUBNORMAL = np.float32(2.0**-126)
+FAR_FROM_SUBNORMAL = np.float32(2.0**-102)
+"""All numbers at least this large are multiples of 2**-125, and so are their sums: none of these is subnormal."""
+
 
 def apply(lanes: LaneSet, data: Any, address: Any, op: str, args: tuple[Any, ...], dtype: str, used: bool) -> Any:
     """Apply `op` to ``data[address]`` once for each lane.
@@ -52,6 +59,8 @@ def apply(lanes: LaneSet, data: Any, address: Any, op: str, args: tuple[Any, ...
         else np.full(lanes.size, kind(value) if op != "sub" or kind is not np.uint64 else value, data.dtype)
         for value in args
     ]
+    if op in PLAIN and _never_subnormal(operands[0]) and _never_subnormal(data[cells]):
+        op = PLAIN[op]
     ufunc = UFUNCS.get(op)
     if ufunc is not None and not used:
         ufunc.at(data, cells, operands[0])
@@ -119,6 +128,8 @@ def _combine(op: str, old: Any, operands: list[Any]) -> Any:
     """New values of distinct cells."""
     if op in UFUNCS:
         return UFUNCS[op](old, operands[0])
+    if op in PLAIN:
+        return _flushed(UFUNCS[PLAIN[op]](_flushed(old), _flushed(operands[0])))
     if op == "exch":
         return operands[0]
     if op == "cas":
@@ -128,3 +139,13 @@ def _combine(op: str, old: Any, operands: list[Any]) -> Any:
     if op == "dec":
         return np.where((old == 0) | (old > operands[0]), operands[0], old - old.dtype.type(1))
     raise AssertionError(f"unknown atomic operation {op}")
+
+
+def _never_subnormal(values: Any) -> bool:
+    """True if no sum of such numbers can be subnormal."""
+    return bool(((np.abs(values) >= FAR_FROM_SUBNORMAL) | (values == 0)).all())
+
+
+def _flushed(values: Any) -> Any:
+    """float32 numbers, with a zero of the same sign for a subnormal one."""
+    return np.where(np.abs(values) < SUBNORMAL, np.copysign(np.float32(0), values), values)

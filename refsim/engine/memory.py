@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes  # noqa: F401 (makes bfloat16 and the 8-bit floats NumPy types)
 import numpy as np
 
+from refsim.engine.atomics import FLUSHING
 from refsim.engine.lane_types import NARROW, bitcast, lane_dtype, poison, to_lane
 from refsim.engine.lanes import Array, LaneSet
 from refsim.engine.views import View
@@ -79,6 +80,8 @@ class GlobalMemory:
             self.shadow.atomic(lanes, view, address, site)
         elif lanes.batch.run.sync is not None:
             lanes.batch.log_atomic(lanes.batch.run.operation(site), view, lanes, address)
+        if view.dtype == "float32" and op in FLUSHING and self.space in lanes.batch.run.device.atomic_add_flushes:
+            op = FLUSHING[op]
         return lanes.batch.apply_atomic(lanes, view.data, address, op, args, view.dtype, used)
 
 

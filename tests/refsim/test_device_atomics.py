@@ -240,3 +240,48 @@ def test_atomics_only_where_the_branch_goes():
     out = np.zeros(2, np.int32)
     launch_clean(count_positive, 2, 100, x, out)
     assert out.tolist() == [(x > 0).sum(), (x < 0).sum()]
+
+
+SUBNORMAL = np.float32(1e-40)
+
+
+def running_sums(cell, values, flush):
+    """What a cell holds after each addition in turn."""
+
+    def small_is_zero(x):
+        return np.copysign(np.float32(0), x) if flush and abs(x) < np.float32(2.0**-126) else x
+
+    sums = []
+    for value in values:
+        cell = small_is_zero(small_is_zero(cell) + small_is_zero(value))
+        sums.append(cell)
+    return np.array(sums, np.float32)
+
+
+@pytest.mark.parametrize(("device", "flush"), [("sim:sm_90", True), ("sim:gfx942", False)])
+@pytest.mark.parametrize("cells", [1, 3])
+def test_float32_additions_to_global_memory_flush_subnormal_numbers_where_the_device_does(device, flush, cells):
+    def accumulate(x, out):
+        i = cuda.grid(1)
+        cuda.atomic.add(out, i % out.size, x[i])
+
+    rng = np.random.default_rng(3)
+    x = (rng.integers(-3, 4, THREADS) * 1.1754944e-38 * rng.choice([0.3, 1, 1.25], THREADS)).astype(np.float32)
+    out = np.full(cells, SUBNORMAL)
+    launch_clean(accumulate, 1, THREADS, x, out, device=device)
+    expected = [running_sums(SUBNORMAL, x[cell::cells], flush)[-1] for cell in range(cells)]
+    assert out.tobytes() == np.array(expected, np.float32).tobytes()
+
+
+def test_adding_zero_flushes_a_subnormal_cell_of_global_but_not_of_shared_memory():
+    def add_zero(out, old, shared):
+        cell = cuda.shared.array(1, "float32")
+        cell[0] = -1e-40
+        cuda.syncthreads()
+        cuda.atomic.add(cell, 0, np.float32(0))
+        old[0] = cuda.atomic.add(out, 0, np.float32(0))
+        shared[0] = cell[0]
+
+    out, old, shared = np.array([-SUBNORMAL]), np.zeros(1, np.float32), np.zeros(1, np.float32)
+    launch_clean(add_zero, 1, 1, out, old, shared)
+    assert (out[0], old[0], shared[0]) == (0, -SUBNORMAL, -SUBNORMAL)
