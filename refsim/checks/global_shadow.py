@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from refsim.checks.races import Conflict
-from refsim.checks.tags import AGENT, SHIFT
+from refsim.checks.rewrites import keeps_value
+from refsim.checks.tags import AGENT, RANK, SHIFT
 
 if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
     from refsim.engine.launch import Run
     from refsim.engine.views import View
-
-
-RANK = 60  # bits of a tag; ranks stand above
 
 
 class _Window:
@@ -98,6 +96,8 @@ class GlobalShadow:
         self.earlier = np.zeros(granules, np.int64) if races and reads else None
         self.plain: Any = None  # the last plain writer, from the first atomic operation on
         self.foreign: Any = None  # an access of another agent than the last writer, which would hide it
+        self.hides_writes = False  # some of them are plain writes
+        self.changed: Any = None  # the last write whose value a later one replaced by another
 
     def _cells(self, lanes: LaneSet, view: View, address: Any) -> list[Cells]:
         """Granules touched by each lane: one entry for each granule of an element."""
@@ -121,9 +121,7 @@ class GlobalShadow:
         bar = batch.bar if type(batch.bar) is int else batch.bar[lanes.b]
         return (serial >= batch.first_serial) & (((tag & AGENT) - 1) % batch.columns == lanes.b) & (serial < bar)
 
-    def _check_writers(
-        self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int, value: Any = None
-    ) -> None:
+    def _check_writers(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int) -> None:
         """Report lanes whose cell another agent wrote with nothing in between."""
         if not self.races:
             return
@@ -136,7 +134,7 @@ class GlobalShadow:
         suspects &= ~self._same_block_ordered(lanes, tag)
         if suspects.any():
             conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
-            conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT, value=value)
+            conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT)
 
     def _check_initialized(self, lanes: LaneSet, view: View, address: Any, cells: Cells, tag: Any, site: int) -> None:
         if self.initialized is None:
@@ -216,11 +214,11 @@ class GlobalShadow:
         serial = self.run.operation(site)
         mine = (serial << SHIFT) | (lanes.lane + 1)
         for cells in self._cells(lanes, view, address):
-            self._check_writers(lanes, view, address, cells.get(self.tag), serial, value)
+            if self.races:
+                before = self._current(cells.get(self.tag))
+                if before.max():
+                    self._rewrite(lanes, view, address, cells, before, serial, value)
             self._check_readers(lanes, view, address, cells, serial)
-            if self.foreign is not None:
-                self._check_writers(lanes, view, address, cells.get(self.foreign), serial, value)
-                cells.put(self.foreign, 0)
             if self.plain is not None:
                 cells.put(self.plain, mine)
             cells.put(self.tag, mine)
@@ -228,11 +226,44 @@ class GlobalShadow:
                 kept = cells.get(self.tag)
                 lost = kept != mine
                 if lost.any():
+                    self.hides_writes = True
                     self._hide(lanes, cells, kept, [np.where(lost, mine, 0)])
                     conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
                     conflict.write_write_at_once(
                         lost.reshape(-1), (kept & AGENT).reshape(-1), cells.index.reshape(-1), value
                     )
+
+    def _rewrite(
+        self, lanes: LaneSet, view: View, address: Any, cells: Cells, before: Any, serial: int, value: Any
+    ) -> None:
+        """Check a write to cells that were written before, and remember what it hides."""
+        conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
+        same = keeps_value(lanes, view, address, value, lanes.shape)
+        hidden = []
+        for tag in [before] if self.foreign is None else [before, self._current(cells.get(self.foreign))]:
+            others = (tag != 0) & ~self._own(lanes, tag)
+            if others.any():
+                others &= ~self._same_block_ordered(lanes, tag)
+            if others.any():
+                conflict.with_lanes(others, (tag & AGENT) - 1, tag >> SHIFT, same=same)
+                others &= same
+                if others.any():
+                    hidden.append(np.where(others, tag, 0))
+        if self.changed is not None and hidden:
+            tag = self._current(cells.get(self.changed))
+            others = (tag != 0) & same & ~self._own(lanes, tag)
+            others &= ~self._same_block_ordered(lanes, tag)
+            conflict.with_lanes(others, (tag & AGENT) - 1, tag >> SHIFT)
+        replaced = (before != 0) & ~same
+        if replaced.any():
+            if self.changed is None:
+                self.changed = np.zeros_like(self.tag)
+            cells.put(self.changed, np.where(replaced, before, cells.get(self.changed)))
+        if self.foreign is not None:
+            cells.put(self.foreign, 0)
+        if hidden:
+            self.hides_writes = True
+            self._hide(lanes, cells, (serial << SHIFT) | (lanes.lane + 1), hidden)
 
     def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check an atomic operation against plain accesses of other threads."""
@@ -244,6 +275,8 @@ class GlobalShadow:
                 if self.plain is None:
                     self.plain = self.tag.copy()
                 self._check_writers(lanes, view, address, cells.get(self.plain), serial)
+                if self.hides_writes:
+                    self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
                 self._check_readers(lanes, view, address, cells, serial)
                 self._note_atomic(lanes, cells, (serial << SHIFT) | (lanes.lane + 1))
             else:

@@ -42,14 +42,17 @@ class Conflict:
             array = array[:, :1]
         return np.broadcast_to(array, self.shape).reshape(-1)
 
-    def with_threads(self, suspects: Any, threads: Any, serials: Any, *, earlier: bool, value: Any = None) -> None:
-        """Other agents are threads of the same block; `earlier` if they came first."""
+    def with_threads(self, suspects: Any, threads: Any, serials: Any, *, earlier: bool, same: Any = None) -> None:
+        """Other agents are threads of the same block; `earlier` if they came first.
+
+        `same` says where a write stores what the cell holds; two writes of one value are a note.
+        """
         chosen = np.flatnonzero(self._spread(suspects))
         other_threads = self._spread(threads)[chosen]
         columns = self._spread(self.lanes.b)[chosen]
-        self._settle(chosen, other_threads, columns, self.batch.number, self._spread(serials)[chosen], earlier, value)
+        self._settle(chosen, other_threads, columns, self.batch.number, self._spread(serials)[chosen], earlier, same)
 
-    def with_lanes(self, suspects: Any, lane_numbers: Any, serials: Any, value: Any = None) -> None:
+    def with_lanes(self, suspects: Any, lane_numbers: Any, serials: Any, same: Any = None) -> None:
         """Other agents are lanes of this batch or of an earlier one, and came first."""
         chosen = np.flatnonzero(self._spread(suspects))
         serials = self._spread(serials)[chosen]
@@ -57,7 +60,7 @@ class Conflict:
         batches = self.run.batch_of(serials)
         columns = self.run.columns_of_batch[batches]
         lane_numbers = np.where(lane_numbers == UNKNOWN, UNKNOWN * columns, lane_numbers)
-        self._settle(chosen, lane_numbers // columns, lane_numbers % columns, batches, serials, True, value)
+        self._settle(chosen, lane_numbers // columns, lane_numbers % columns, batches, serials, True, same)
 
     def write_write_at_once(self, lost: Any, winners: Any, cells: Any, value: Any) -> None:
         """Several lanes wrote one cell in one instruction; `winners` are the agents whose tag stayed, plus one."""
@@ -93,7 +96,7 @@ class Conflict:
     # ------------------------------------------------------------------------------------------------
 
     def _settle(
-        self, chosen: Any, threads: Any, columns: Any, batches: Any, serials: Any, earlier: bool, value: Any
+        self, chosen: Any, threads: Any, columns: Any, batches: Any, serials: Any, earlier: bool, same: Any
     ) -> None:
         """Drop what is ordered, then report the first pair of each pair of source lines."""
         if not len(chosen):
@@ -119,8 +122,10 @@ class Conflict:
                 first, last = sorted((int(serials[position]), self.serial))
                 pair = (int(threads[position]), int(my_threads[position]))
                 keep[position] = not self.batch.met_in_warp_barrier(pair, int(my_columns[position]), first, last)
+        alike = np.zeros(len(chosen), bool) if same is None else self._spread(same)[chosen]
+        alike &= np.array([not sites[int(s)].atomic for s in other_sites])[inverse]
         seen: set[int] = set()
-        for position in np.flatnonzero(keep):
+        for position in (*np.flatnonzero(keep & ~alike), *np.flatnonzero(keep & alike)):  # errors before notes
             site = int(other_sites[inverse[position]])
             if site in seen:
                 continue
@@ -131,26 +136,11 @@ class Conflict:
             first_atomic = sites[site if earlier else self.site].atomic
             if sync is not None and sync.ordered(*((other, me) if earlier else (me, other)), first_atomic):
                 continue
-            same = value is not None and not sites[site].atomic and self._same_value(lane, value)
-            if same and np.count_nonzero(keep) > 1 and not self._all_same(chosen[keep], value):
-                continue
             seen.add(site)
-            self._report(lane, other[2], other[1], other[0], other[3], earlier, same)
+            self._report(lane, other[2], other[1], other[0], other[3], earlier, bool(alike[position]))
 
     def _address_of(self, lane: int) -> int:
         return int(self._spread(self.address)[lane])
-
-    def _held(self, lane: int) -> Any:
-        address = self._address_of(lane)
-        data = self.view.data
-        return data[address] if data.ndim == 1 else data[address, int(self._spread(self.lanes.b)[lane])]
-
-    def _same_value(self, lane: int, value: Any) -> bool:
-        mine, held = self._spread(value)[lane], self._held(lane)
-        return bool(mine == held or (mine != mine and held != held))
-
-    def _all_same(self, lanes: Any, value: Any) -> bool:
-        return all(self._same_value(int(lane), value) for lane in lanes)
 
     def _report(
         self, lane: int, thread: int, column: int, batch: int, serial: int, earlier: bool, same_value: bool

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from refsim.checks.races import Conflict
-from refsim.checks.tags import AGENT, SHIFT
+from refsim.checks.rewrites import keeps_value
+from refsim.checks.tags import AGENT, RANK, SHIFT
 
 if TYPE_CHECKING:
     from refsim.engine.batch import Batch
@@ -38,6 +39,8 @@ class SharedShadow:
         self.last_spill = 0
         self.in_flight: Any = None  # cells that an asynchronous copy may still be writing
         self.foreign: Any = None  # an access of another thread than the last writer, which would hide it
+        self.last_hidden = 0  # the last plain write that hid another
+        self.changed: Any = None  # the last write of this interval whose value a later one replaced by another
 
     # -------------------------------------------------------------------------------------- addressing
 
@@ -48,6 +51,8 @@ class SharedShadow:
             self.readers = np.repeat(self.readers, self.columns)
         if self.foreign is not None:
             self.foreign = np.repeat(self.foreign, self.columns)
+        if self.changed is not None:
+            self.changed = np.repeat(self.changed, self.columns)
         if self.in_flight is not None:
             self.in_flight = np.repeat(self.in_flight, self.columns)
 
@@ -79,9 +84,9 @@ class SharedShadow:
             tag = self.tag.take(cells)
             if not self.initialized and not tag.all():
                 self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
-            self._check_writers(lanes, view, address, tag, serial, None)
+            self._check_writers(lanes, view, address, tag, serial)
             if self.foreign is not None:
-                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, None)
+                self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
         if self.run.racecheck:
             self.log.append((serial, lanes, (address, view)))
             if len(self.log) > LOG_LIMIT:
@@ -96,10 +101,10 @@ class SharedShadow:
         self.last_write = serial
         mine = (serial << SHIFT) | (self._threads(lanes) + 1)
         if self.run.racecheck:
-            self._check_writers(lanes, view, address, self.tag.take(cells), serial, value)
+            before = self.tag.take(cells)
+            if int(before.max()) >= self.batch.interval_start(lanes) << SHIFT:
+                self._rewrite(lanes, view, address, cells, before, serial, value)
             self._check_readers(lanes, view, address, cells, serial)
-            if self.foreign is not None:
-                self._check_writers(lanes, view, address, self.foreign.take(cells), serial, value)
         if self.wide:
             mine = np.broadcast_to(mine, lanes.shape).reshape(-1)
             self.tag[cells.reshape(-1)] = mine
@@ -110,12 +115,58 @@ class SharedShadow:
         if self.run.racecheck:
             kept = self.tag.take(cells).reshape(-1)
             lost = kept != mine.reshape(-1)
-            if self.foreign is not None:
-                self.foreign[cells.reshape(-1)] = 0
             if lost.any():
-                self._hide(cells.reshape(-1)[lost], mine.reshape(-1)[lost])
+                self._hide_from(kept, cells.reshape(-1), np.where(lost, mine.reshape(-1), 0))
                 conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
                 conflict.write_write_at_once(lost, kept & AGENT, cells.reshape(-1), value)
+
+    def _rewrite(
+        self, lanes: LaneSet, view: View, address: Any, cells: Any, before: Any, serial: int, value: Any
+    ) -> None:
+        """Check a write to cells that were written in this interval, and remember what it hides."""
+        start, mine = self._interval(lanes) << SHIFT, self._threads(lanes) + 1
+        same = keeps_value(lanes, view, address, value, self._shape(lanes))
+        foreign = 0 if self.foreign is None else self.foreign.take(cells)
+        sources = [before, foreign] if self.foreign is not None else [before]
+        conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
+        hidden = []
+        for tag in sources:
+            others = (tag >= start) & ((tag & AGENT) != mine)
+            if others.any():
+                conflict.with_threads(others, (tag & AGENT) - 1, tag >> SHIFT, earlier=True, same=same)
+            hidden.append(np.where(others & same, tag, 0).reshape(-1))
+        if self.changed is not None and (hidden[0].any() or hidden[-1].any()):
+            tag = self.changed.take(cells)
+            others = same & (tag >= start) & ((tag & AGENT) != mine)
+            conflict.with_threads(others, (tag & AGENT) - 1, tag >> SHIFT, earlier=True)
+        replaced = ~same & (before >= start)
+        if replaced.any():
+            if self.changed is None:
+                self.changed = np.zeros_like(self.tag)
+            self.changed[cells[replaced]] = before[replaced]
+        if self.foreign is not None:
+            self.foreign[cells.reshape(-1)] = 0
+        self._hide_from(np.broadcast_to(mine, cells.shape).reshape(-1), cells.reshape(-1), *hidden)
+
+    def _hide_from(self, kept: Any, cells: Any, *hidden: Any) -> None:
+        """Keep, per cell, one access of another thread than the tag's; rather one of another warp, then the latest."""
+        candidates = np.maximum.reduce(hidden)
+        chosen = np.flatnonzero(candidates)
+        if not len(chosen):
+            return
+        size = self.run.device.warp_size
+        cells, warp = cells[chosen], ((kept[chosen] & AGENT) - 1) // size
+
+        def ranked(tags: Any) -> Any:
+            return np.where((tags != 0) & (((tags & AGENT) - 1) // size != warp), tags | 1 << RANK, tags)
+
+        self.last_hidden = self.last_write
+        if self.foreign is None:
+            self.foreign = np.zeros_like(self.tag)
+        self.foreign[cells] = ranked(self.foreign[cells])
+        for tags in hidden:
+            np.maximum.at(self.foreign, cells, ranked(tags[chosen]))
+        self.foreign[cells] &= (1 << RANK) - 1
 
     def _check_in_flight(self, lanes: LaneSet, view: View, address: Any, serial: int) -> None:
         """Report cells whose asynchronous copy has not been waited for, whichever thread made it."""
@@ -143,7 +194,9 @@ class SharedShadow:
         if not self.initialized and not tag.all():
             self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
         if self.run.racecheck:
-            self._check_writers(lanes, view, address, tag, serial, None)
+            self._check_writers(lanes, view, address, tag, serial)
+            if self.last_hidden >= self.batch.bar_low:
+                self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
             self._check_readers(lanes, view, address, cells, serial)
         self.last_write = serial
         mine = np.broadcast_to((serial << SHIFT) | (self._threads(lanes) + 1), cells.shape)
@@ -164,14 +217,14 @@ class SharedShadow:
     def _shape(self, lanes: LaneSet) -> tuple[int, ...]:
         return lanes.shape if self.wide else (lanes.shape[0], 1)
 
-    def _check_writers(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int, value: Any) -> None:
+    def _check_writers(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int) -> None:
         if not self.run.racecheck or int(tag.max()) < (self.batch.interval_start(lanes) << SHIFT):
             return
         interval = self._interval(lanes)
         suspects = (tag >= interval << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
         if suspects.any():
             conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
-            conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=True, value=value)
+            conflict.with_threads(suspects, (tag & AGENT) - 1, tag >> SHIFT, earlier=True)
 
     def _check_readers(self, lanes: LaneSet, view: View, address: Any, cells: Any, serial: int) -> None:
         if self.readers is None or self.last_spill < self.batch.interval_start(lanes):

@@ -11,3 +11,4 @@ from __future__ import annotations
 SHIFT = 20
 AGENT = (1 << SHIFT) - 1
 UNKNOWN = AGENT - 1  # an agent that stands for several threads, minus one
+RANK = 60  # bits of a tag; where tags compete, what is rather kept is marked above
