@@ -49,9 +49,11 @@ from refsim.dialect import (
     walk_expressions,
     walk_statements,
 )
+from refsim.engine.hoisting import hoisted
 from refsim.engine.lane_expressions import LaneExpressions, Site
 from refsim.engine.lane_types import lane_dtype
 from refsim.engine.liveness import Names, Needs, variables
+from refsim.engine.registers import with_registers
 from refsim.engine.uses import Uses
 
 
@@ -468,4 +470,4 @@ def _own_variables(expression: Expr) -> Names:
 
 def generate(program: Program, types: dict[str, Type]) -> LaneCode:
     """Compile a program to lane code; `types` gives the type of every assigned variable."""
-    return CodeGenerator(program, types).generate()
+    return CodeGenerator(*hoisted(*with_registers(program, types))).generate()

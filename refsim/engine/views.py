@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 U64 = np.dtype(np.uint64)
+MOST_TERMS = 16  # indices of one dimension that are remembered as inside
+LONGEST_TERM = 4096  # longer ones are remembered one at a time
 
 
 class Memory(Protocol):
@@ -48,7 +50,7 @@ class View:
     depends on the thread), strides never are. `data` begins `base` granules into its memory.
     """
 
-    __slots__ = ("base", "checked", "data", "dtype", "memory", "offset", "shape", "strides", "varies", "wraps")
+    __slots__ = ("base", "data", "dtype", "memory", "offset", "shape", "strides", "terms", "varies", "wraps")
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class View:
         self.strides = strides
         self.wraps = wraps
         self.varies = isinstance(offset, np.ndarray) or any(isinstance(n, np.ndarray) for n in shape)
-        self.checked: list[Any] = [None] * len(shape)
+        self.terms: tuple[dict[int, tuple[Any, Any]], ...] = tuple({} for _ in shape)
 
     @property
     def pointed_to(self) -> Any:
@@ -107,11 +109,15 @@ class View:
         if type(i) is int and type(n) is int:
             return not 0 <= i < n
         if type(n) is int and isinstance(i, np.ndarray):
-            if i is self.checked[axis]:
+            terms = self.terms[axis]
+            known = terms.get(id(i))
+            if known is not None and known[0] is i:
                 return False
             if int(i.view(U64).max()) >= n:
                 return True
-            self.checked[axis] = i
+            if len(terms) >= MOST_TERMS or i.size > LONGEST_TERM:
+                terms.clear()
+            terms[id(i)] = (i, None)
             return False
         return bool(np.any((i < 0) | (i >= n)))
 
@@ -142,7 +148,15 @@ class View:
 
     def _address2(self, i: Any, j: Any) -> Any:
         si, sj = self.strides
-        address = i * si + (j if sj == 1 else j * sj)
+        known = self.terms[0].get(id(i))
+        if known is None or known[0] is not i:
+            address = i * si
+        elif known[1] is None:
+            address = i * si
+            self.terms[0][id(i)] = (i, address)
+        else:
+            address = known[1]
+        address = address + (j if sj == 1 else j * sj)
         offset = self.offset
         return address if type(offset) is int and offset == 0 else address + offset
 

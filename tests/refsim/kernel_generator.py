@@ -37,6 +37,9 @@ def kernel(x, y, m, z, out, fout, gout):
     la = cuda.local.array({local_size}, int64)
     for k in range({local_size}):
         la[k] = k * SHIFT + t
+    lr = cuda.local.array({local_size}, int64)
+    for k in range({local_size}):
+        lr[k] = k - SHIFT * t
 '''
 
 
@@ -91,6 +94,7 @@ class Writer:
             (f"m[({index}) % 3][-1 - ({other}) % 4]", 1000),
             (f"la[({index}) % {LOCAL_SIZE}]", LIMIT),
             (f"la[-1 - ({index}) % {LOCAL_SIZE}]", LIMIT),
+            (f"lr[{self.random.randrange(LOCAL_SIZE)}]", LIMIT),
             (f"TABLE[{self.random.randrange(-3, 3)}]", 1000),
         )
 
@@ -222,6 +226,9 @@ class Writer:
         elif kind == 6 and self.singles:
             self.emit(indent, f"{self.random.choice(self.singles)} = {self.single()}")
         elif kind == 7 and self.inside_kernel:
+            if self.random.random() < 0.5:
+                self.registers(indent)
+                return
             index, _ = self.integer(2)
             place = self.pick(f"({index}) % {LOCAL_SIZE}", f"-1 - ({index}) % {LOCAL_SIZE}")
             self.emit(indent, f"la[{place}] = {self.reduced(*self.integer(2))}")
@@ -232,6 +239,20 @@ class Writer:
             self.emit(indent, f"fout[i, {self.random.randrange(-2, 2)}] = {self.small(*self.floating(3))}")
         else:
             self.emit(indent, f"{name} = {self.reduced(*self.integer(3))}")
+
+    def registers(self, indent):
+        """A change of the array that is indexed by numbers and by counters of loops with known bounds only."""
+        if self.random.random() < 0.5:
+            place = self.random.randrange(LOCAL_SIZE)
+            self.emit(indent, f"lr[{place}] = {self.reduced(*self.integer(2))}")
+            return
+        counter, factor = self.fresh("c"), self.random.randint(-3, 3)
+        first, step = self.pick((0, 1), (1, 2), (LOCAL_SIZE - 1, -1))
+        self.emit(indent, f"for {counter} in range({first}, {LOCAL_SIZE if step > 0 else -1}, {step}):")
+        if self.random.random() < 0.4:
+            self.emit(indent + 1, f"if {self.condition(1)}:")
+            self.emit(indent + 2, "continue")
+        self.emit(indent + 1, f"lr[{counter}] = (lr[{counter}] * {factor} + {self.atom()[0]} + {counter}) % 10007")
 
     def branch(self, indent, depth, loop):
         self.emit(indent, f"if {self.condition(2)}:")
@@ -373,7 +394,7 @@ class Writer:
             if self.exchanges:
                 self.random.choice([lambda: self.exchange(1), self.rounds])()
         for column, name in enumerate(self.integers):
-            self.emit(1, f"out[i, {column}] += {name} + la[{column}]")
+            self.emit(1, f"out[i, {column}] += {name} + la[{column}] + lr[{column}]")
         self.emit(1, "fout[i, 0] = f1")
         self.emit(1, "fout[i, 1] = f2")
         self.emit(1, "gout[i] = g1 + g2")
