@@ -269,6 +269,7 @@ def freeze() -> dict[str, Any]:
             "index": index_types(live),
             "setitem": setitem_types(live),
             "atomics": atomic_types(live),
+            "libdevice": libdevice_types(live),
             "special": special_types(live),
         }
 
@@ -330,6 +331,21 @@ def atomic_types(live: Live) -> dict[str, list[str]]:
             accepted.append(dtype)
         found[name] = accepted
     return found
+
+
+def libdevice_types(live: Live) -> dict[str, str]:
+    """Signature -> names of the functions of `cuda.libdevice` that have it. Any scalar is taken for any other."""
+    from numba.cuda import libdevicefuncs
+
+    for source, target in itertools.product(live.by_name.values(), repeat=2):
+        if live.context.can_convert(source, target) is None:
+            raise ValueError(f"numba-cuda does not convert {source} to {target}: the table cannot hold that")
+    found: dict[str, list[str]] = {}
+    for name, (result, arguments) in libdevicefuncs.functions.items():
+        signature = libdevicefuncs.create_signature(result, arguments)
+        text = f"{live.name(signature.return_type)} <- {' '.join(live.name(each) for each in signature.args)}"
+        found.setdefault(text, []).append(name.removeprefix("__nv_"))
+    return {text: " ".join(names) for text, names in found.items()}
 
 
 def special_types(live: Live) -> dict[str, str]:

@@ -27,7 +27,7 @@ from refsim.dialect import (
     Warp,
     WarpBarrier,
 )
-from refsim.frontends import numba_types
+from refsim.frontends import numba_libdevice, numba_types
 from refsim.frontends.numba_names import CudaName, scalar_type
 from refsim.frontends.numba_values import Static, TupleValue, Value, to_expression
 
@@ -62,6 +62,8 @@ def call(t: Expressions, path: CudaName, node: ast.Call, hint: str | None) -> Va
     """Translate a call below ``numba.cuda``."""
     name = path.removeprefix("cuda.")
     arguments = _arguments(t, name, node)
+    if name.startswith("libdevice."):
+        return numba_libdevice.call(t, name.removeprefix("libdevice."), arguments)
     if name in ("grid", "gridsize"):
         return _grid(t, name, t.known_integer(arguments[0], f"the argument of cuda.{name}()"))
     if name in ("shared.array", "local.array"):

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 CUDA_MODULES = ("numba.cuda", "numba_cuda.numba.cuda", "numba.cuda.simulator", "numba_cuda.numba.cuda.simulator")
+# modules below numba.cuda, and the path of what they define
+SUBMODULES = {"libdevice": "cuda.libdevice", "fp16": "cuda.fp16"}
 SCALARS = frozenset(
     ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
 )
@@ -45,7 +47,7 @@ CUDA_MEMBERS = (
     "syncthreads_or", "threadfence", "threadfence_block", "threadfence_system", "syncwarp", "shfl_sync", "shfl_up_sync",
     "shfl_down_sync", "shfl_xor_sync", "all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync",
     "match_all_sync", "activemask", "lanemask_lt", "popc", "brev", "clz", "ffs", "selp", "fma", "cbrt", "atomic",
-    "fp16",
+    "fp16", "libdevice",
     *(f"atomic.{op}" for op in ("add", "sub", "max", "min", "nanmax", "nanmin", "and_", "or_", "xor", "inc", "dec",
                                 "exch", "cas", "compare_and_swap")),
 )  # fmt: skip
@@ -64,6 +66,12 @@ def is_cuda_module(value: Any) -> bool:
 
 def cuda_name(value: Any) -> CudaName | None:
     """Path of a member of ``numba.cuda`` that a kernel's module imported by itself."""
+    if isinstance(value, (types.ModuleType, types.FunctionType)):
+        home = value.__name__ if isinstance(value, types.ModuleType) else value.__module__ or ""
+        package, _, last = home.rpartition(".")
+        if package in CUDA_MODULES and last in SUBMODULES:
+            member = "" if isinstance(value, types.ModuleType) else f".{value.__name__}"
+            return CudaName(SUBMODULES[last] + member)
     for module_name in CUDA_MODULES:
         module = sys.modules.get(module_name)
         if module is None:

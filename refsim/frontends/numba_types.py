@@ -22,7 +22,8 @@ from typing import Any
 
 __all__ = [
     "SCALAR_TYPES", "Signature", "TypingError", "atomic", "binary", "call", "cast", "index_type", "inplace",
-    "is_known_call", "literal_type", "min_max_skips_nan", "range_item", "setitem", "special", "unary", "unify",
+    "is_known_call", "libdevice", "literal_type", "min_max_skips_nan", "range_item", "setitem", "special", "unary",
+    "unify",
 ]  # fmt: skip
 
 SCALAR_TYPES = (
@@ -256,6 +257,17 @@ def atomic(op: str, dtype: str) -> Signature:
     if _checked(dtype) not in table[op]:
         raise TypingError(f"cuda.atomic.{op} works on arrays of {', '.join(table[op])}, got {dtype}")
     return Signature(dtype, (dtype,) * (2 if op in ("cas", "compare_and_swap") else 1))
+
+
+@lru_cache(maxsize=1)
+def libdevice() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Functions of ``cuda.libdevice``: argument types and result types. Any scalar is converted to the former."""
+    found = {}
+    for text, names in _data()["libdevice"].items():
+        result, arguments = text.split(" <- ")
+        signature = Signature(result, tuple(arguments.split()))
+        found.update(dict.fromkeys(names.split(), (signature.args, signature.results)))
+    return found
 
 
 def literal_type(value: bool | int | float) -> str:

@@ -15,33 +15,10 @@ import numpy as np
 
 from refsim.engine.intrinsics.conversion import Lane, convert
 from refsim.engine.intrinsics.error_function import erf, erfc
+from refsim.engine.intrinsics.gamma_function import by_element, gamma, lgamma
 from refsim.engine.intrinsics.integers import POWER_CUTOFF, multiply_repeatedly
 
 Function = Callable[..., Lane]
-
-
-def _by_element(function: Callable[..., float], exceptional: Callable[..., float]) -> Function:
-    """A function of Python floats on every lane; `exceptional` answers where it raises."""
-
-    def one(*values: float) -> float:
-        try:
-            return function(*values)
-        except (ValueError, OverflowError):
-            return exceptional(*values)
-
-    def every(*values: Lane) -> Lane:
-        operands = [np.asarray(value, np.float64) for value in values]
-        return np.asarray(np.frompyfunc(one, len(operands), 1)(*operands)).astype(np.float64)[()]
-
-    return every
-
-
-def _gamma_exceptional(x: float) -> float:
-    if x == 0:
-        return math.copysign(math.inf, x)
-    if x > 0:
-        return math.inf
-    return math.nan
 
 
 def _remainder_exceptional(x: float, y: float) -> float:
@@ -51,9 +28,8 @@ def _remainder_exceptional(x: float, y: float) -> float:
 UNARY: dict[str, Function] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
     "atanh": np.arctanh, "cbrt": np.cbrt, "cos": np.cos, "cosh": np.cosh, "erf": erf, "erfc": erfc, "exp": np.exp,
-    "exp2": np.exp2, "expm1": np.expm1, "gamma": _by_element(math.gamma, _gamma_exceptional),
-    "lgamma": _by_element(math.lgamma, lambda x: math.inf), "log": np.log, "log10": np.log10, "log1p": np.log1p,
-    "log2": np.log2, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
+    "exp2": np.exp2, "expm1": np.expm1, "gamma": gamma, "lgamma": lgamma, "log": np.log, "log10": np.log10,
+    "log1p": np.log1p, "log2": np.log2, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
 }  # fmt: skip
 """Functions of one float64."""
 
@@ -71,7 +47,7 @@ SAME_TYPE: dict[str, Function] = {
 }  # fmt: skip
 """Exact or correctly rounded in the type of the operand."""
 
-ieee_remainder = _by_element(math.remainder, _remainder_exceptional)
+ieee_remainder = by_element(math.remainder, _remainder_exceptional)
 
 
 def through_float64(function: Function) -> Function:
