@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 ITEM_BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "int32": 4, "uint32": 4,
@@ -20,9 +23,42 @@ INTEGERS = frozenset(name for name in ITEM_BYTES if "int" in name)
 FLOATS = frozenset(name for name in ITEM_BYTES if "float" in name)
 
 
+class RecordType(str):
+    """Element type of an array of records, by its NumPy type; as a string it names that type for people."""
+
+    dtype: np.dtype[Any]
+
+    def __new__(cls, dtype: np.dtype[Any]) -> RecordType:
+        """The record type of a structured NumPy type."""
+        self = super().__new__(cls, f"record {dtype}")
+        self.dtype = dtype
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RecordType, (self.dtype,)
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Element type of a NumPy type: its name, which NumPy works out anew each time, or the type of its records."""
+    if dtype.names is not None:
+        return RecordType(np.dtype((np.void, dtype)))
+    return str(dtype.name)
+
+
+def item_bytes(dtype: str) -> int:
+    """Bytes of an array element: of a scalar type or a record."""
+    return dtype.dtype.itemsize if isinstance(dtype, RecordType) else ITEM_BYTES[dtype]
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """NumPy's type for an element type."""
+    return dtype.dtype if isinstance(dtype, RecordType) else np.dtype(dtype)
+
+
 @dataclass(frozen=True)
 class ArrayType:
-    """Type of an array value: scalar type of an element and number of dimensions."""
+    """Type of an array value: type of an element (a scalar type or a `RecordType`) and number of dimensions."""
 
     dtype: str
     ndim: int
@@ -42,6 +78,14 @@ class PointerType:
 
 
 Type = str | ArrayType | PointerType
+
+
+@dataclass(frozen=True)
+class NamedTupleType:
+    """Type of a kernel argument that is a named tuple."""
+
+    names: tuple[str, ...]
+    items: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -161,6 +205,36 @@ class Dim(Expr):
 
     array: Expr
     axis: int
+
+
+@dataclass(frozen=True)
+class Stride(Expr):
+    """Bytes from one element of an array to the next along one dimension."""
+
+    array: Expr
+    axis: int
+
+
+@dataclass(frozen=True)
+class Field(Expr):
+    """One field of every record of an array, as a view; the dimensions of a field that is an array come last."""
+
+    array: Expr
+    name: str
+
+
+@dataclass(frozen=True)
+class Rearranged(Expr):
+    """The same elements seen otherwise.
+
+    ``transpose`` takes the axes in the order of `extents`, ``reshape`` gives a contiguous array these extents, and
+    ``view`` reads the bytes as the element type of `type`.
+    """
+
+    array: Expr
+    how: str
+    extents: tuple[Expr, ...]
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -496,7 +570,7 @@ EFFECTS = (Atomic, AtomicAt, Warp, BlockVote)
 
 def is_free(expression: Expr) -> bool:
     """True if evaluating the expression in a thread that does not need it changes and touches nothing."""
-    guarded = (Load, LoadAt, Slice, *EFFECTS)
+    guarded = (Load, LoadAt, Slice, Rearranged, *EFFECTS)
     return not isinstance(expression, guarded) and not any(
         isinstance(part, guarded) for part in walk_expressions(expression)
     )

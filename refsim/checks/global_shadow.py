@@ -102,7 +102,8 @@ class GlobalShadow:
     def _cells(self, lanes: LaneSet, view: View, address: Any) -> list[Cells]:
         """Granules touched by each lane: one entry for each granule of an element."""
         per_element = view.data.dtype.itemsize // view.memory.granule
-        first = (address * per_element if per_element > 1 else address) + view.base
+        step = view.data.strides[0] // view.memory.granule  # fields of records lie closer than their size
+        first = (address * step if step > 1 else address) + view.base
         return [_located(lanes, first + part) for part in range(per_element)]
 
     def _current(self, tag: Any) -> Any:

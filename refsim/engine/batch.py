@@ -9,13 +9,14 @@ import numpy as np
 
 from refsim.checks.reports import Reports
 from refsim.checks.shared_shadow import SharedShadow
-from refsim.dialect import Allocation
+from refsim.dialect import Allocation, RecordType, dtype_name
 from refsim.engine import atomics, warp
 from refsim.engine.joins import Exit, merge
 from refsim.engine.lane_types import poison, same_value
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import LocalMemory, SharedMemory
 from refsim.engine.pointers import UNSIGNED, Pointer
+from refsim.engine.rearranged import RecordMemory
 from refsim.engine.views import View
 from refsim.errors import UnsupportedError
 
@@ -101,6 +102,8 @@ class Batch(Reports):
         return self.allocated[allocation.name]
 
     def _allocate(self, allocation: Allocation, word: int) -> Any:
+        if isinstance(allocation.dtype, RecordType):
+            return self._records(allocation)
         item = np.dtype(allocation.dtype)
         dtype = allocation.dtype if word == item.itemsize else UNSIGNED[word]
         if allocation.dynamic:
@@ -115,6 +118,25 @@ class Batch(Reports):
         if allocation.raw:
             return Pointer(memory, 0)
         return View(memory, data, allocation.dtype, 0, allocation.shape, _strides(allocation.shape), True)
+
+    def _records(self, allocation: Allocation) -> View:
+        """An array of records: an array per field."""
+        assert isinstance(allocation.dtype, RecordType)
+        if allocation.dynamic:
+            raise UnsupportedError(
+                f"dynamic shared memory {allocation.name.split('@')[0]!r} of records; declare it with its size, "
+                "or use an array per field"
+            )
+        fields: dict[str, View] = {}
+        for name in allocation.dtype.dtype.names or ():
+            kind = allocation.dtype.dtype[name]
+            base, extents = kind.subdtype or (kind, ())
+            inner = (allocation.size, *extents)
+            part = Allocation(f"{allocation.name}.{name}", allocation.space, dtype_name(base), inner)
+            fields[name] = self._allocate(part, base.itemsize)
+        memory = RecordMemory(allocation.name, allocation.space, fields)
+        shape = allocation.shape
+        return View(memory, np.empty(0), allocation.dtype, 0, shape, _strides(shape), True)
 
     def _shared_memory(self, name: str, size: int, dtype: str) -> SharedMemory:
         memory = SharedMemory(name, self, size, np.full((size, self.columns), poison(dtype), dtype))

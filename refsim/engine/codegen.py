@@ -16,7 +16,6 @@ import numpy as np
 
 from refsim.dialect import (
     FLOATS,
-    ITEM_BYTES,
     Align,
     ArrayType,
     Assert,
@@ -46,6 +45,7 @@ from refsim.dialect import (
     Var,
     Warp,
     WarpBarrier,
+    item_bytes,
     walk_expressions,
     walk_statements,
 )
@@ -95,7 +95,7 @@ class CodeGenerator(LaneExpressions):
         uses = self.uses = Uses(program)
         for allocation in program.allocations:
             held = self.constant(allocation)
-            word = uses.words.get(allocation.name, ITEM_BYTES[allocation.dtype])
+            word = uses.words.get(allocation.name, item_bytes(allocation.dtype))
             if allocation.dynamic and allocation.raw:
                 word = min(uses.words.get(a.name, word) for a in program.allocations if a.dynamic)
             self.emit(f"{self.name(allocation.name)} = B.allocate({held}, {word})")

@@ -26,6 +26,7 @@ from refsim.dialect import (
     Convert,
     Dim,
     Expr,
+    Field,
     Intrinsic,
     Load,
     LoadAt,
@@ -36,16 +37,18 @@ from refsim.dialect import (
     PointerDifference,
     PointerType,
     Program,
+    Rearranged,
     Select,
     Slice,
     SliceItem,
+    Stride,
     Type,
     Unary,
     Var,
     Warp,
     walk_statements,
 )
-from refsim.engine import intrinsics, pointer_bits, pointers
+from refsim.engine import intrinsics, pointer_bits, pointers, rearranged
 from refsim.engine.joins import rejoin
 from refsim.engine.lane_functions import logical_not, select, select_uint64, unite, wrap_int64
 from refsim.engine.lane_types import bitcast
@@ -81,6 +84,10 @@ def array_name(expression: Expr) -> str:
         return expression.name.split("@")[0]
     if isinstance(expression, Slice):
         return array_name(expression.array) + "[…]"
+    if isinstance(expression, Field):
+        return f"{array_name(expression.array)}.{expression.name}"
+    if isinstance(expression, Rearranged):
+        return f"{array_name(expression.array)}.{expression.how}"
     if isinstance(expression, PointerAdd):
         return array_name(expression.pointer)
     return "array"
@@ -181,6 +188,9 @@ class LaneExpressions:
             "store_element": pointers.store_element,
             "atomic_at": pointers.atomic,
             "align_at": pointers.align,
+            "field": rearranged.field,
+            "rearranged": rearranged.rearranged,
+            "stride_bytes": rearranged.stride_bytes,
             "pointer_difference": pointers.difference,
             "pointer_compare": pointers.compare,
             "null_pointer": pointers.NULL,
@@ -363,6 +373,21 @@ class LaneExpressions:
 
     def _e_dim(self, e: Dim) -> str:
         return f"{self.expression(e.array)}.shape[{e.axis}]"
+
+    def _e_stride(self, e: Stride) -> str:
+        return f"stride_bytes({self.expression(e.array)}, {e.axis})"
+
+    def _e_field(self, e: Field) -> str:
+        return f"field({self.expression(e.array)}, {e.name!r})"
+
+    def _e_rearranged(self, e: Rearranged) -> str:
+        array = self.expression(e.array)
+        extents = "".join(f"{self.expression(part)}, " for part in e.extents)
+        assert isinstance(e.type, ArrayType)
+        result = self.fresh()
+        site = self.site(e.place, f"{e.how} of", e.how, e.array)
+        self.emit(f"{result} = rearranged({array}, S, {site}, {e.how!r}, {self.constant(e.type.dtype)}, ({extents}))")
+        return result
 
     def _e_constarray(self, e: ConstArray) -> str:
         return f"B.run.constants[{e.name!r}]"

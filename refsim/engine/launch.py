@@ -6,7 +6,6 @@ import ctypes
 import math
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report
 from refsim.checks.global_shadow import GlobalShadow
 from refsim.checks.order import SyncLog
 from refsim.devices import Device
-from refsim.dialect import ITEM_BYTES, ArrayType, PointerType, Type
+from refsim.dialect import ITEM_BYTES, ArrayType, NamedTupleType, PointerType, RecordType, Type, dtype_name, item_bytes
 from refsim.engine.batch import Batch
 from refsim.engine.buffers import initialized_elements, mark_written
 from refsim.engine.codegen import LaneCode
@@ -203,20 +202,17 @@ class Run:
 # ------------------------------------------------------------------------------------------------ arguments
 
 
-@cache
-def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Name of a NumPy type; NumPy works it out anew each time."""
-    return str(dtype.name)
-
-
 def argument_type(value: Any) -> Any:
     """Dialect type of a kernel argument: a scalar type, an `ArrayType`, None, or a tuple of types."""
     if isinstance(value, np.ndarray):
-        if dtype_name(value.dtype) not in ITEM_BYTES:
+        name = dtype_name(value.dtype)
+        if name not in ITEM_BYTES and not isinstance(name, RecordType):
             raise TypeError(
                 f"array argument of dtype {value.dtype} is not supported; use one of {', '.join(ITEM_BYTES)}"
             )
-        return ArrayType(dtype_name(value.dtype), value.ndim)
+        return ArrayType(name, value.ndim)
+    if isinstance(value, np.void) and value.dtype.names is not None:
+        return ArrayType(dtype_name(value.dtype), 0)
     if isinstance(value, (bool, np.bool_)):
         return "bool"
     if isinstance(value, int):
@@ -230,7 +226,9 @@ def argument_type(value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, tuple):
-        return tuple(argument_type(item) for item in value)
+        items = tuple(argument_type(item) for item in value)
+        names = getattr(value, "_fields", None)
+        return items if names is None else NamedTupleType(names, items)
     raise TypeError(
         f"kernel argument {value!r} of type {type(value).__name__}: "
         "expected a NumPy array, a number, None or a tuple of these"
@@ -276,11 +274,15 @@ def views_of(
     arrays: list[tuple[str, Any]] = []
     write_back: list[tuple[Any, Any]] = []
     for name, value in arguments:
+        if isinstance(value, np.void):
+            write_back.append((np.array(value), value))
+            value = write_back[-1][0]
         if isinstance(value, np.ndarray):
             if name in code.written and not value.flags.writeable:
                 raise TypeError(f"the array argument {name} is read-only, and {code.program.name}() writes to it")
             item = value.dtype.itemsize
-            odd = any(stride % item for stride in value.strides) or not value.dtype.isnative or value.ctypes.data % item
+            unaligned = value.ctypes.data % item if value.dtype.names is None else 0
+            odd = any(stride % item for stride in value.strides) or not value.dtype.isnative or unaligned
             if odd:
                 copy = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
                 write_back.append((copy, value))
@@ -304,7 +306,8 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
     bounds = [np.lib.array_utils.byte_bounds(array) if array.size else (0, 0) for _, array in arrays]
     low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
     sizes = [code.words.get(name, array.dtype.itemsize) for name, array in arrays]
-    granule = math.gcd(*sizes, *(array.dtype.itemsize for _, array in arrays), *(b[0] - low for b in bounds))
+    items = (granule_of(array.dtype) for _, array in arrays)
+    granule = math.gcd(*sizes, *items, *(b[0] - low for b in bounds))
     writeable = any(array.flags.writeable for _, array in arrays)
     raw = _bytes_of(arrays, low, high)
     raw.flags.writeable = writeable
@@ -332,6 +335,16 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
         )  # fmt: skip
 
 
+def granule_of(dtype: np.dtype[Any]) -> int:
+    """Bytes of an element, or the largest number that divides sizes and offsets of all fields of a record."""
+    if dtype.subdtype is not None:
+        return granule_of(dtype.subdtype[0])
+    if dtype.names is None or dtype.fields is None:
+        return dtype.itemsize
+    fields = dtype.fields.values()
+    return math.gcd(dtype.itemsize, *(field[1] for field in fields), *(granule_of(field[0]) for field in fields))
+
+
 def _bytes_of(arrays: list[tuple[str, Any]], low: int, high: int) -> Any:
     """The bytes from one address to another, which the arrays span, as they are in memory."""
     first = arrays[0][1]
@@ -348,7 +361,7 @@ def _bytes_of(arrays: list[tuple[str, Any]], low: int, high: int) -> Any:
 def check_limits(run: Run) -> bool:
     """Report what the device would refuse to launch; True if it can be launched."""
     device, program = run.device, run.code.program
-    static = sum(a.size * ITEM_BYTES[a.dtype] for a in program.allocations if a.space == "shared" and not a.dynamic)
+    static = sum(a.size * item_bytes(a.dtype) for a in program.allocations if a.space == "shared" and not a.dynamic)
     shared = static + run.shared_bytes
     problems = []
     if run.threads > device.max_threads_per_block:
@@ -493,7 +506,11 @@ def execute(
         views, write_back = views_of(run, arguments, code)
         run_stepwise(run, arguments, views)
     for copy, original in write_back:
-        original[...] = copy
+        if isinstance(original, np.void):
+            for field in original.dtype.names or ():
+                original[field] = copy[field]
+        else:
+            original[...] = copy
     if run.initcheck:
         mark_written(views, arguments)
     return run.report_out

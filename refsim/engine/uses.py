@@ -11,11 +11,13 @@ from refsim.dialect import (
     ConstArray,
     Effect,
     Expr,
+    Field,
     Load,
     LoadAt,
     PointerAdd,
     PointerType,
     Program,
+    Rearranged,
     Select,
     Slice,
     Stmt,
@@ -103,7 +105,7 @@ def _index_variables(statements: list[Stmt]) -> frozenset[str]:
 
 
 def _roots(expression: Expr) -> set[str]:
-    if isinstance(expression, Slice):
+    if isinstance(expression, (Slice, Field, Rearranged)):
         return _roots(expression.array)
     if isinstance(expression, PointerAdd):
         return _roots(expression.pointer)

@@ -50,7 +50,7 @@ class View:
     depends on the thread), strides never are. `data` begins `base` granules into its memory.
     """
 
-    __slots__ = ("base", "data", "dtype", "memory", "offset", "shape", "strides", "terms", "varies", "wraps")
+    __slots__ = ("base", "data", "dtype", "fields", "memory", "offset", "shape", "strides", "terms", "varies", "wraps")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class View:
         self.wraps = wraps
         self.varies = isinstance(offset, np.ndarray) or any(isinstance(n, np.ndarray) for n in shape)
         self.terms: tuple[dict[int, tuple[Any, Any]], ...] = tuple({} for _ in shape)
+        self.fields: dict[str, View] | None = None  # of records, as they were asked for
 
     @property
     def pointed_to(self) -> Any:

@@ -29,6 +29,8 @@ from refsim.dialect import (
 )
 from refsim.frontends import numba_libdevice, numba_types
 from refsim.frontends.numba_names import CudaName, scalar_type
+from refsim.frontends.numba_records import record_type
+from refsim.frontends.numba_tuples import VECTORS
 from refsim.frontends.numba_values import Static, TupleValue, Value, to_expression
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ def call(t: Expressions, path: CudaName, node: ast.Call, hint: str | None) -> Va
     arguments = _arguments(t, name, node)
     if name.startswith("libdevice."):
         return numba_libdevice.call(t, name.removeprefix("libdevice."), arguments)
+    if name in VECTORS:
+        return t.vector(name, arguments)
     if name in ("grid", "gridsize"):
         return _grid(t, name, t.known_integer(arguments[0], f"the argument of cuda.{name}()"))
     if name in ("shared.array", "local.array"):
@@ -149,7 +153,8 @@ def _allocate(t: Expressions, space: str, arguments: list[Value], node: ast.Call
         shape_value = TupleValue(tuple(Static(item) for item in shape_value.value))
     items = shape_value.items if isinstance(shape_value, TupleValue) else (shape_value,)
     shape = tuple(t.known_integer(item, f"an extent of cuda.{space}.array()") for item in items)
-    dtype = scalar_type(arguments[1].value) if isinstance(arguments[1], Static) else None
+    given = arguments[1].value if isinstance(arguments[1], Static) else None
+    dtype = scalar_type(given) or record_type(given)
     if dtype is None:
         raise t.unsupported(f"cuda.{space}.array() of dtype {ast.unparse(node)}")
     dynamic = space == "shared" and shape == (0,)

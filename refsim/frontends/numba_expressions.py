@@ -10,13 +10,13 @@ import numpy as np
 
 from refsim.dialect import (
     ArrayType,
-    Binary,
     Const,
     Dim,
     Expr,
     Intrinsic,
 )
 from refsim.frontends import numba_api, numba_types
+from refsim.frontends.numba_arrays import Arrays
 from refsim.frontends.numba_names import (
     CudaName,
     cuda_name,
@@ -25,14 +25,14 @@ from refsim.frontends.numba_names import (
     python_function,
     scalar_type,
 )
-from refsim.frontends.numba_subscripts import Subscripts
-from refsim.frontends.numba_values import Static, TupleValue, Value
+from refsim.frontends.numba_tuples import vector_name
+from refsim.frontends.numba_values import Elements, Method, Static, TupleValue, Value, as_tuple
 
 if TYPE_CHECKING:
     pass
 
 
-class Expressions(Subscripts):
+class Expressions(Arrays):
     """The expression half of `refsim.frontends.numba_python.Translator`."""
 
     def value(self, node: ast.expr, hint: str | None = None) -> Value:
@@ -71,7 +71,11 @@ class Expressions(Subscripts):
     def _x_attribute(self, node: ast.Attribute) -> Value:
         base = self.value(node.value)
         if isinstance(base, Expr) and isinstance(base.type, ArrayType):
-            return self._array_attribute(base, node.attr)
+            return self.array_attribute(base, node.attr)
+        if isinstance(base, TupleValue) and node.attr in base.names:
+            return base.items[base.names.index(node.attr)]
+        if isinstance(base, Static) and isinstance(base.value, np.ndarray):
+            return self.array_attribute(self.constant_array(base.value, ast.unparse(node.value)), node.attr)
         if not isinstance(base, Static):
             raise self.unsupported(f"attribute {ast.unparse(node)}")
         held = base.value
@@ -87,55 +91,6 @@ class Expressions(Subscripts):
         except AttributeError as error:
             raise self.wrong(f"{ast.unparse(node.value)} has no attribute {node.attr!r}") from error
 
-    def _array_attribute(self, array: Expr, name: str) -> Value:
-        assert isinstance(array.type, ArrayType)
-        if name == "shape":
-            return TupleValue(tuple(Dim(array, axis, type="int64") for axis in range(array.type.ndim)))
-        if name == "ndim":
-            return Const(array.type.ndim, type="int64")
-        if name == "size":
-            size: Expr = Const(1, type="int64")
-            for axis in range(array.type.ndim):
-                extent = Dim(array, axis, type="int64")
-                size = extent if axis == 0 else Binary("*", size, extent, type="int64")
-            return size
-        if name == "itemsize":
-            return Const(np.dtype(array.type.dtype).itemsize, type="int64")
-        if name == "dtype":
-            return Static(np.dtype(array.type.dtype))
-        raise self.unsupported(f"array attribute .{name}")
-
-    def iterable(self, node: ast.expr) -> TupleValue | Expr | tuple[Expr, Expr, Expr, str]:
-        """What a ``for`` loop runs over: a tuple, an array, or (start, stop, step, type) of a range."""
-        if isinstance(node, ast.Call):
-            function = self.value(node.func)
-            held = function.value if isinstance(function, Static) else None
-            if held is range:
-                args = [self.scalar(self.value(arg)) for arg in node.args]
-                kind = str(self.typed(numba_types.range_item, tuple(str(arg.type) for arg in args)))
-                args = [self.convert(arg, kind) for arg in args]
-                start = args[0] if len(args) > 1 else Const(0, type=kind)
-                step = args[2] if len(args) > 2 else Const(1, type=kind)
-                return start, args[1] if len(args) > 1 else args[0], step, kind
-            if held in (enumerate, zip):
-                lists = [self.iterable(arg) for arg in node.args]
-                if all(isinstance(part, TupleValue) for part in lists):
-                    columns = [part.items for part in lists if isinstance(part, TupleValue)]
-                    if held is enumerate:
-                        return TupleValue(tuple(TupleValue((Static(i), item)) for i, item in enumerate(columns[0])))
-                    return TupleValue(tuple(TupleValue(row) for row in zip(*columns, strict=False)))
-                raise self.unsupported(f"{ast.unparse(node)}: only tuples can be enumerated or zipped")
-            if getattr(held, "__name__", "") == "literal_unroll":
-                return self.iterable(node.args[0])
-        value = self.value(node)
-        if isinstance(value, Static) and isinstance(value.value, (tuple, list)):
-            return TupleValue(tuple(Static(item) for item in value.value))
-        if isinstance(value, Static) and isinstance(value.value, np.ndarray):
-            return self.constant_array(value.value, ast.unparse(node))
-        if isinstance(value, TupleValue) or (isinstance(value, Expr) and isinstance(value.type, ArrayType)):
-            return value
-        raise self.unsupported(f"a loop over {ast.unparse(node)}")
-
     def _call(self, node: ast.Call, hint: str | None) -> Value:
         function = self.value(node.func)
         if any(isinstance(arg, ast.Starred) for arg in node.args) or any(k.arg is None for k in node.keywords):
@@ -143,6 +98,13 @@ class Expressions(Subscripts):
         if not isinstance(function, Static):
             raise self.unsupported(f"call of {ast.unparse(node.func)}")
         held = function.value
+        if isinstance(held, Method):
+            return self.method_call(held, node)
+        if held is np.nditer:
+            return Static(Elements(self.array_value(self.value(node.args[0]), ast.unparse(node.args[0])), boxed=True))
+        vector = vector_name(held)
+        if vector is not None:
+            return self.vector(vector, [self.value(arg) for arg in node.args])
         path = held if isinstance(held, CudaName) else cuda_name(held) if callable(held) or held is not None else None
         if path is not None:
             return numba_api.call(self, path, node, hint)
@@ -169,15 +131,20 @@ class Expressions(Subscripts):
         return self._scalar_call(name, node)
 
     def _length(self, value: Value, node: ast.Call) -> Value:
-        if isinstance(value, TupleValue):
-            return Const(len(value.items), type="int64")
-        if isinstance(value, Static) and isinstance(value.value, (tuple, list, np.ndarray)):
+        parts = as_tuple(value)
+        if parts is not None:
+            return Const(len(parts.items), type="int64")
+        if isinstance(value, Static) and isinstance(value.value, np.ndarray):
             return Const(len(value.value), type="int64")
         if isinstance(value, Expr) and isinstance(value.type, ArrayType):
             return Dim(value, 0, type="int64")
         raise self.wrong(f"{ast.unparse(node)}: no length")
 
     def _scalar_call(self, name: str, node: ast.Call) -> Value:
+        if name.startswith("np."):
+            of_array = self.numpy_array_call(name, node)
+            if of_array is not None:
+                return of_array
         if node.keywords:
             raise self.unsupported(f"keyword arguments in {ast.unparse(node)}")
         values = [self.value(arg) for arg in node.args]

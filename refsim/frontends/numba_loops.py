@@ -13,20 +13,20 @@ from refsim.dialect import (
     Break,
     Compare,
     Const,
-    Dim,
     Expr,
     If,
-    Load,
     Loop,
     Stmt,
     Type,
     Var,
 )
 from refsim.frontends import numba_types
-from refsim.frontends.numba_scopes import Exit
+from refsim.frontends.numba_scopes import Conflict, Exit
 from refsim.frontends.numba_statements import Statements
 from refsim.frontends.numba_values import (
     Environment,
+    Iteration,
+    Static,
     TupleValue,
     Value,
     assigned_names,
@@ -63,23 +63,15 @@ class Loops(Statements):
         if isinstance(items, TupleValue):
             self._unrolled(node, items)
             return
-        if isinstance(items, Expr):
-            self._over_array(node, items)
+        if isinstance(items, Iteration):
+            zero, one = Const(0, type="int64"), Const(1, type="int64")
+            self._counted(node, zero, items.length, one, "int64", items.item)
             return
         start, stop, step, kind = items
         self._counted(node, start, stop, step, kind, lambda counter: counter)
 
-    def _over_array(self, node: ast.For, array: Expr) -> None:
-        assert isinstance(array.type, ArrayType)
-        if array.type.ndim != 1:
-            raise self.unsupported("iteration over an array of more than one dimension")
-        dtype, place = array.type.dtype, self.place()
-        zero, one = Const(0, type="int64"), Const(1, type="int64")
-        length = Dim(array, 0, type="int64")
-        self._counted(node, zero, length, one, "int64", lambda counter: Load(array, (counter,), place, type=dtype))
-
     def _counted(
-        self, node: ast.For, start: Expr, stop: Expr, step: Expr, kind: str, item: Callable[[Expr], Expr]
+        self, node: ast.For, start: Expr, stop: Expr, step: Expr, kind: str, item: Callable[[Expr], Value]
     ) -> None:
         place = self.place()
         counter = Var(self.fresh("i"), type=kind)
@@ -138,7 +130,7 @@ class Loops(Statements):
         scope = self.scopes[-1]
         changing = assigned_names(node)
         entry = dict(self.environment)
-        wanted: dict[str, Type] = {}
+        wanted: dict[str, Type | None] = {}
         outer, loop_names = self.out, self.loop_names
         for _ in range(16):
             self.out = []
@@ -186,25 +178,26 @@ class Loops(Statements):
         self.environment = self.join(after + breaks)
         self.out.append(loop)
 
-    def _head(self, entry: Environment, changing: set[str], wanted: dict[str, Type]) -> Environment:
+    def _head(self, entry: Environment, changing: set[str], wanted: dict[str, Type | None]) -> Environment:
         """Environment at a loop's head: variables that the loop changes live in storage of the wanted type."""
         head = dict(entry)
         for name in changing:
-            if name in head:
+            if name in wanted and wanted[name] is None:
+                head[name] = Static(Conflict(name))
+            elif name in head:
                 head[name] = self._to_storage(name, head[name], wanted)
             elif name in wanted:
-                head[name] = Var(self.storage(name, wanted[name]), type=wanted[name])
+                kind = wanted[name] or "int64"
+                head[name] = Var(self.storage(name, kind), type=kind)
         return head
 
-    def _to_storage(self, name: str, value: Value, wanted: dict[str, Type]) -> Value:
+    def _to_storage(self, name: str, value: Value, wanted: dict[str, Type | None]) -> Value:
         if isinstance(value, TupleValue):
-            return TupleValue(
-                tuple(self._to_storage(f"{name}.{i}", item, wanted) for i, item in enumerate(value.items))
-            )
+            return value.having(self._to_storage(f"{name}.{i}", item, wanted) for i, item in enumerate(value.items))
         expression = to_expression(value)
         if expression is None:
             return value
-        kind = wanted.get(name, expression.type)
+        kind = wanted.get(name) or expression.type
         target = self.storage(name, kind)
         if not (isinstance(expression, Var) and expression.name == target):
             converted = expression if isinstance(kind, ArrayType) else self.convert(expression, str(kind))
@@ -216,7 +209,7 @@ class Loops(Statements):
         head: Environment,
         back: Environment | None,
         breaks: list[Exit],
-        wanted: dict[str, Type],
+        wanted: dict[str, Type | None],
         changing: set[str],
     ) -> bool:
         """Note the types that come back to the head; True if the loop must be translated again."""
@@ -241,7 +234,9 @@ class Loops(Statements):
             if old is None or old.type == new.type:
                 return
             if isinstance(old.type, ArrayType) or isinstance(new.type, ArrayType):
-                raise self.wrong(f"variable {name!r} is {old.type} before the loop and {new.type} in it")
+                wanted[name.split(".")[0]] = None  # no type: only an error if the next trip reads it
+                again = True
+                return
             kind = numba_types.unify(str(old.type), str(new.type))
             if kind != old.type:
                 wanted[name] = kind

@@ -26,7 +26,8 @@ from refsim.dialect import (
 )
 from refsim.errors import KernelTypeError, UnsupportedError
 from refsim.frontends import numba_types
-from refsim.frontends.numba_values import Environment, Static, TupleValue, Value, to_expression
+from refsim.frontends.numba_tuples import Tuples
+from refsim.frontends.numba_values import Environment, Static, TupleValue, Value, as_tuple, to_expression
 
 if TYPE_CHECKING:
     from types import FunctionType
@@ -46,7 +47,7 @@ COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">
 UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 
 
-class Operators:
+class Operators(Tuples):
     """Operators, and what every part of the translator needs of values."""
 
     device: Device
@@ -73,6 +74,11 @@ class Operators:
     def scalar(self, value: Value, what: str = "a number") -> Expr:
         """A value that must be a scalar expression."""
         expression = to_expression(value)
+        if expression is not None and isinstance(expression.type, ArrayType) and expression.type.ndim:
+            raise self.wrong(
+                f"{what} is needed here, not an array: an operation on whole arrays makes a new one, which needs the "
+                "memory management that numba-cuda leaves off; write a loop over the elements"
+            )
         if expression is None or isinstance(expression.type, ArrayType):
             raise self.wrong(f"{what} is needed here, not {describe(value)}")
         return expression
@@ -97,7 +103,7 @@ class Operators:
         """A value as a condition; a plain bool if it is known."""
         if isinstance(value, Static):
             return bool(value.value)
-        if isinstance(value, TupleValue):
+        if isinstance(value, TupleValue) and not value.vector:
             return bool(value.items)
         if isinstance(value, Const):
             return bool(value.value)
@@ -105,18 +111,18 @@ class Operators:
 
     def unpack(self, value: Value, count: int) -> tuple[Value, ...]:
         """The items of a tuple."""
-        if isinstance(value, Static) and isinstance(value.value, (tuple, list)):
-            value = TupleValue(tuple(Static(item) for item in value.value))
-        if not isinstance(value, TupleValue):
+        items = as_tuple(value)
+        if items is None:
             raise self.unsupported(f"unpacking of {describe(value)}")
-        if len(value.items) != count:
-            raise self.wrong(f"{len(value.items)} values are unpacked into {count} names")
-        return value.items
+        if len(items.items) != count:
+            raise self.wrong(f"{len(items.items)} values are unpacked into {count} names")
+        return items.items
 
     def arithmetic(self, operator: str, left: Value, right: Value, inplace: bool = False) -> Expr | TupleValue:
         """``left operator right`` with Numba's types."""
-        if operator == "+" and isinstance(left, TupleValue) and isinstance(right, TupleValue):
-            return TupleValue(left.items + right.items)
+        joined = self.tuple_arithmetic(operator, left, right)
+        if joined is not None:
+            return joined
         a, b = self.scalar(left), self.scalar(right)
         question = numba_types.inplace if inplace else numba_types.binary
         signature = self.typed(question, operator, str(a.type), str(b.type))
@@ -139,6 +145,9 @@ class Operators:
 
     def compare(self, operator: str, left: Value, right: Value) -> Expr:
         """A comparison with Numba's types."""
+        of_tuples = self.compare_tuples(operator, left, right)
+        if of_tuples is not None:
+            return of_tuples
         a, b = self.scalar(left), self.scalar(right)
         signature = self.typed(numba_types.binary, operator, str(a.type), str(b.type))
         return Compare(operator, self.convert(a, signature.args[0]), self.convert(b, signature.args[1]), type="bool")
@@ -177,14 +186,12 @@ class Operators:
             if isinstance(operator, (ast.In, ast.NotIn)):
                 return self._membership(node, left, self.value(comparator), isinstance(operator, ast.NotIn))
             right = self.value(comparator)
-            if number + 1 < len(node.ops):
+            if number + 1 < len(node.ops) and as_tuple(right) is None:
                 right = self.temporary(self.scalar(right))
             if isinstance(left, Static) and isinstance(right, Static) and (left.value is None or right.value is None):
                 return Static((left.value is None) == (right.value is None))
             if type(operator) not in COMPARE:
                 raise self.unsupported(f"comparison {ast.unparse(node)}")
-            if isinstance(left, TupleValue) or isinstance(right, TupleValue):
-                raise self.unsupported(f"comparison of tuples {ast.unparse(node)}")
             part = self.compare(COMPARE[type(operator)], left, right)
             result = part if result is None else Binary("and", result, part, type="bool")
             left = right
@@ -192,13 +199,12 @@ class Operators:
         return result
 
     def _membership(self, node: ast.Compare, item: Value, items: Value, negated: bool) -> Value:
-        if isinstance(items, Static) and isinstance(items.value, (tuple, list)):
-            items = TupleValue(tuple(Static(part) for part in items.value))
-        if not isinstance(items, TupleValue):
+        parts = as_tuple(items)
+        if parts is None:
             raise self.unsupported(f"membership test {ast.unparse(node)}")
-        needle = self.temporary(self.scalar(item))
+        needle = item if as_tuple(item) is not None else self.temporary(self.scalar(item))
         result: Expr = Const(False, type="bool")
-        for part in items.items:
+        for part in parts.items:
             result = Binary("or", result, self.compare("==", needle, part), type="bool")
         return Unary("not", result, type="bool") if negated else result
 
@@ -273,11 +279,9 @@ class Operators:
         if isinstance(a, TupleValue) and isinstance(b, TupleValue) and len(a.items) == len(b.items):
             if not then_statements and not other_statements:
                 test = self.temporary(condition)
-                return TupleValue(
-                    tuple(
-                        self._choose(test, lambda x=x: x, lambda y=y: y)  # type: ignore[misc]
-                        for x, y in zip(a.items, b.items, strict=True)
-                    )
+                return a.having(
+                    self._choose(test, lambda x=x: x, lambda y=y: y)  # type: ignore[misc]
+                    for x, y in zip(a.items, b.items, strict=True)
                 )
             raise self.unsupported("a conditional expression of tuples with effects")
         x, y = to_expression(a), to_expression(b)
@@ -302,7 +306,7 @@ class Operators:
 def describe(value: Value) -> str:
     """A value in words, for error messages."""
     if isinstance(value, TupleValue):
-        return f"a tuple of {len(value.items)}"
+        return f"a cuda.{value.vector}" if value.vector else f"a tuple of {len(value.items)}"
     if isinstance(value, Static):
         return repr(value.value)
     return f"a value of type {value.type}"

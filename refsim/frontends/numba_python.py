@@ -19,6 +19,7 @@ from refsim.dialect import (
     Block,
     Break,
     Expr,
+    NamedTupleType,
     Place,
     Program,
     Stmt,
@@ -105,6 +106,11 @@ class Translator(Loops):
         if kind is None:
             typed.append((name, None))
             return Static(None)
+        if isinstance(kind, NamedTupleType):
+            parts = (
+                self._parameter(f"{name}.{part}", k, typed) for part, k in zip(kind.names, kind.items, strict=True)
+            )
+            return TupleValue(tuple(parts), kind.names)
         if isinstance(kind, tuple):
             items = [self._parameter(f"{name}.{i}", part, typed) for i, part in enumerate(kind)]
             return TupleValue(tuple(items))

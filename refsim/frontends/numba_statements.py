@@ -19,10 +19,8 @@ from refsim.dialect import (
     Effect,
     Expr,
     If,
-    Load,
     Place,
     Stmt,
-    Store,
     Type,
     Var,
 )
@@ -100,7 +98,7 @@ class Statements(Expressions):
     def _bind(self, name: str, value: Value) -> Value:
         """Give a source variable a value; emits the assignment it takes."""
         if isinstance(value, TupleValue):
-            return TupleValue(tuple(self._bind(f"{name}.{i}", item) for i, item in enumerate(value.items)))
+            return value.having(self._bind(f"{name}.{i}", item) for i, item in enumerate(value.items))
         if isinstance(value, Static):
             constant = to_expression(value)
             if constant is None or isinstance(constant.type, ArrayType):
@@ -154,11 +152,9 @@ class Statements(Expressions):
         if all(isinstance(value, TupleValue) for value, _ in values):
             tuples = [(value, statements) for value, statements in values if isinstance(value, TupleValue)]
             if len({len(value.items) for value, _ in tuples}) == 1:
-                return TupleValue(
-                    tuple(
-                        self._join_name(f"{name}.{i}", [(value.items[i], statements) for value, statements in tuples])
-                        for i in range(len(tuples[0][0].items))
-                    )
+                return tuples[0][0].having(
+                    self._join_name(f"{name}.{i}", [(value.items[i], statements) for value, statements in tuples])
+                    for i in range(len(tuples[0][0].items))
                 )
         typed = [(to_expression(value), statements) for value, statements in values]
         kinds = {expression.type for expression, _ in typed if expression is not None}
@@ -222,7 +218,7 @@ class Statements(Expressions):
     def _settled(self, value: Value) -> Value:
         """The value held in temporaries, so that later assignments do not change it."""
         if isinstance(value, TupleValue):
-            return TupleValue(tuple(self._settled(item) for item in value.items))
+            return value.having(self._settled(item) for item in value.items)
         if isinstance(value, Expr) and not isinstance(value, Const):
             return self.temporary(value)
         return value
@@ -235,19 +231,14 @@ class Statements(Expressions):
             items = self.unpack(value, len(target.elts))
             for part, item in zip(target.elts, items, strict=True):
                 self._assign_to(part, item)
-        elif isinstance(target, ast.Subscript):
-            array, index = self.element(target)
-            self._store(array, index, value)
+        elif isinstance(target, (ast.Subscript, ast.Attribute)):
+            self.assign_view(self.target(target), value)
         else:
             raise self.unsupported(f"assignment to {ast.unparse(target)}")
 
-    def _store(self, array: Expr, index: tuple[Expr, ...], value: Value) -> None:
-        assert isinstance(array.type, ArrayType)
-        expression = to_expression(value)
-        if expression is None or isinstance(expression.type, ArrayType):
-            raise self.wrong("only a scalar can be stored in an array element")
-        kind = self.typed(numba_types.setitem, array.type.dtype, str(expression.type))
-        self.out.append(Store(array, index, self.convert(expression, kind), self.place()))
+    def _x_namedexpr(self, node: ast.NamedExpr) -> Value:
+        self._assign_to(node.target, self._settled(self.value(node.value)))
+        return self.read_name(node.target.id)
 
     def _s_annassign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -258,12 +249,20 @@ class Statements(Expressions):
         if isinstance(node.target, ast.Name):
             left = self.read_name(node.target.id)
             self._assign_to(node.target, self.arithmetic(operator, left, self.value(node.value), inplace=True))
-        elif isinstance(node.target, ast.Subscript):
-            array, index = self.element(node.target)
-            assert isinstance(array.type, ArrayType)
-            index = tuple(self.temporary(i) for i in index)
-            old = self.temporary(Load(array, index, self.place(), type=array.type.dtype))
-            self._store(array, index, self.arithmetic(operator, old, self.value(node.value), inplace=True))
+        elif isinstance(node.target, (ast.Subscript, ast.Attribute)):
+            target = self.target(node.target)
+            value = self.value(node.value) if isinstance(target.type, ArrayType) and target.type.ndim else None
+
+            def combine(old: Expr, given: Value) -> Value:
+                return self.arithmetic(operator, old, given, inplace=True)
+
+            def update(old: Expr, _: Value) -> Value:
+                return combine(old, self.value(node.value))
+
+            if value is None:
+                self.assign_view(target, Static(0), update)
+            else:
+                self.assign_view(target, value, combine)
         else:
             raise self.unsupported(f"assignment to {ast.unparse(node.target)}")
 

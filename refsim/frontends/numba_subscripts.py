@@ -9,56 +9,86 @@ import numpy as np
 
 from refsim.dialect import (
     ArrayType,
-    Binary,
-    Compare,
     Const,
     ConstArray,
     Expr,
     Load,
-    Select,
+    RecordType,
     Slice,
     SliceItem,
+    dtype_name,
 )
 from refsim.errors import KernelTypeError
 from refsim.frontends import numba_types
-from refsim.frontends.numba_operators import Operators, describe
-from refsim.frontends.numba_values import Static, TupleValue, Value, to_expression
-
-if TYPE_CHECKING:
-    pass
+from refsim.frontends.numba_operators import describe
+from refsim.frontends.numba_records import Records
+from refsim.frontends.numba_values import Elements, Static, TupleValue, Value, as_tuple, to_expression
 
 
-class Subscripts(Operators):
+class Subscripts(Records):
     """Elements, slices and constant arrays."""
 
-    def element(self, node: ast.Subscript) -> tuple[Expr, tuple[Expr, ...]]:
-        """Array and subscript of an element that is written or updated."""
+    if TYPE_CHECKING:
+
+        def subscript_of(self, array: Expr, number: Expr) -> tuple[Expr, ...]: ...
+
+    def target(self, node: ast.Subscript | ast.Attribute) -> Expr:
+        """What is written or updated: part of an array or of a record, as a view."""
+        if isinstance(node, ast.Attribute):
+            base = self.value(node.value)
+            if not isinstance(base, Expr) or not self.has_field(base, node.attr):
+                raise self.unsupported(f"assignment to {ast.unparse(node)}")
+            return self.field(base, node.attr)
         array = self.value(node.value)
         if not isinstance(array, Expr) or not isinstance(array.type, ArrayType):
             raise self.wrong(f"{ast.unparse(node.value)} is not an array that can be written")
         if isinstance(array, ConstArray):
             raise self.wrong("a constant array cannot be written")
-        items = self._items(node)
-        if len(items) > array.type.ndim:
-            raise self._too_many(node, len(items), array.type.ndim)
-        if any(isinstance(item, SliceItem) for item in items) or len(items) != array.type.ndim:
-            raise self.unsupported(f"assignment to the slice {ast.unparse(node)}; write its elements in a loop")
-        return array, tuple(item for item in items if isinstance(item, Expr))
+        name = self._field_name(array, node)
+        if name is not None:
+            return self.field(array, name)
+        return self._part(array, self._items(node, array.type.ndim), node)
 
-    def _too_many(self, node: ast.Subscript, count: int, ndim: int) -> KernelTypeError:
+    def _field_name(self, array: Expr, node: ast.Subscript) -> str | None:
+        """The field that ``a['x']`` names."""
+        if not isinstance(node.slice, (ast.Constant, ast.Name, ast.Attribute, ast.Subscript)):
+            return None
+        key = self.value(node.slice)
+        if not isinstance(key, Static) or not isinstance(key.value, str):
+            return None
+        if not self.has_field(array, key.value):
+            raise self.wrong(f"{ast.unparse(node.value)} has no field {key.value!r}")
+        return key.value
+
+    def _part(self, array: Expr, items: list[Expr | SliceItem], node: ast.expr) -> Expr:
+        assert isinstance(array.type, ArrayType)
+        ndim = array.type.ndim
+        if len(items) > ndim:
+            raise self._too_many(node, len(items), ndim)
+        if not items:
+            return array
+        kept = sum(isinstance(item, SliceItem) for item in items) + ndim - len(items)
+        return Slice(array, tuple(items), self.place(), type=ArrayType(array.type.dtype, kept))
+
+    def _too_many(self, node: ast.expr, count: int, ndim: int) -> KernelTypeError:
         return self.wrong(f"{ast.unparse(node)} has {count} subscripts, the array has {ndim} dimensions")
 
-    def _items(self, node: ast.Subscript) -> list[Expr | SliceItem]:
+    def _items(self, node: ast.Subscript, ndim: int) -> list[Expr | SliceItem]:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         items: list[Expr | SliceItem] = []
-        for part in parts:
+        for number, part in enumerate(parts):
+            if isinstance(part, ast.Constant) and part.value is Ellipsis:
+                missing = ndim - len(items) - (len(parts) - number - 1)
+                items.extend(SliceItem(None, None, None) for _ in range(missing))
+                continue
             if isinstance(part, ast.Slice):
                 items.append(SliceItem(*(self._bound(bound) for bound in (part.lower, part.upper, part.step))))
                 continue
             value = self.value(part)
-            if isinstance(value, Static) and isinstance(value.value, (tuple, list)):
-                value = TupleValue(tuple(Static(item) for item in value.value))
-            items.extend(self.index(v) for v in (value.items if isinstance(value, TupleValue) else (value,)))
+            if isinstance(value, Static) and value.value is None:
+                raise self.unsupported(f"a new axis in {ast.unparse(node)}; use reshape()")
+            several = as_tuple(value)
+            items.extend(self.index(v) for v in (several.items if several is not None else (value,)))
         return items
 
     def _bound(self, node: ast.expr | None) -> Expr | None:
@@ -75,23 +105,22 @@ class Subscripts(Operators):
 
     def _x_subscript(self, node: ast.Subscript) -> Value:
         base = self.value(node.value)
-        if isinstance(base, Static) and isinstance(base.value, (tuple, list)):
-            base = TupleValue(tuple(Static(item) for item in base.value))
+        several = as_tuple(base)
+        if several is not None:
+            return self._tuple_item(node, several)
         if isinstance(base, Static) and isinstance(base.value, np.ndarray):
             base = self.constant_array(base.value, ast.unparse(node.value))
-        if isinstance(base, TupleValue):
-            return self._tuple_item(node, base)
+        if isinstance(base, Static) and isinstance(base.value, Elements):
+            array = self.held(base.value.array)
+            assert isinstance(array.type, ArrayType)
+            index = self.subscript_of(array, self.index(self.value(node.slice)))
+            return Load(array, index, self.place(), type=array.type.dtype)
         if not isinstance(base, Expr) or not isinstance(base.type, ArrayType):
             raise self.unsupported(f"subscript {ast.unparse(node)} of {describe(base)}")
-        items = self._items(node)
-        ndim = base.type.ndim
-        if len(items) > ndim:
-            raise self._too_many(node, len(items), ndim)
-        if len(items) == ndim and all(isinstance(item, Expr) for item in items):
-            index = tuple(item for item in items if isinstance(item, Expr))
-            return Load(base, index, self.place(), type=base.type.dtype)
-        kept = sum(isinstance(item, SliceItem) for item in items) + ndim - len(items)
-        return Slice(base, tuple(items), self.place(), type=ArrayType(base.type.dtype, kept))
+        name = self._field_name(base, node)
+        if name is not None:
+            return self.read(self.field(base, name))
+        return self.read(self._part(base, self._items(node, base.type.ndim), node))
 
     def _tuple_item(self, node: ast.Subscript, items: TupleValue) -> Value:
         if isinstance(node.slice, ast.Slice):
@@ -110,16 +139,7 @@ class Subscripts(Operators):
                 raise self.wrong(
                     f"tuple index {constant.value} is out of range for {len(items.items)} items"
                 ) from error
-        index = self.temporary(self.index(position))
-        result = self.scalar(items.items[-1])
-        for number in range(len(items.items) - 2, -1, -1):
-            item = self.scalar(items.items[number])
-            if item.type != result.type:
-                raise self.wrong("a tuple of different types needs a constant index")
-            here = Compare("==", index, Const(number, type="int64"), type="bool")
-            before = Compare("==", index, Const(number - len(items.items), type="int64"), type="bool")
-            result = Select(Binary("or", here, before, type="bool"), item, result, type=item.type)
-        return result
+        return self.item_by_number(items, self.temporary(self.index(position)))
 
     def constant_array(self, array: np.ndarray[Any, Any], name: str) -> Expr:
         """A NumPy array captured by the kernel, as read-only data."""
@@ -135,9 +155,10 @@ class Subscripts(Operators):
 
     def array_type(self, array: np.ndarray[Any, Any]) -> ArrayType:
         """Dialect type of a NumPy array."""
-        if array.dtype.name not in numba_types.SCALAR_TYPES:
+        name = dtype_name(array.dtype)
+        if name not in numba_types.SCALAR_TYPES and not isinstance(name, RecordType):
             raise self.unsupported(f"array of dtype {array.dtype}")
-        return ArrayType(array.dtype.name, array.ndim)
+        return ArrayType(name, array.ndim)
 
     def known_integer(self, value: Value, what: str) -> int:
         """An integer that must be known when the kernel is compiled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -21,9 +22,52 @@ class Static:
 
 @dataclass(frozen=True)
 class TupleValue:
-    """A tuple; exists only during translation."""
+    """A tuple; exists only during translation.
+
+    `names` are the attributes of a named tuple or of a vector such as ``cuda.float4``; `vector` is the vector's type,
+    empty for a tuple.
+    """
 
     items: tuple[Value, ...]
+    names: tuple[str, ...] = ()
+    vector: str = ""
+
+    def having(self, items: Iterable[Value]) -> TupleValue:
+        """A tuple of the same type with other items."""
+        return TupleValue(tuple(items), self.names, self.vector)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of an array that is about to be called."""
+
+    owner: Value
+    name: str
+
+
+@dataclass(frozen=True)
+class Elements:
+    """``a.flat`` and ``np.nditer(a)``: the elements of an array in C order, one by one; `boxed` for the latter."""
+
+    array: Expr
+    boxed: bool = False
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What a loop runs over: a number of trips, and what each gives."""
+
+    length: Expr
+    item: Callable[[Expr], Value]
+
+
+def as_tuple(value: Value) -> TupleValue | None:
+    """A value as a tuple: also one that the kernel captured; None if it is none."""
+    if isinstance(value, TupleValue):
+        return None if value.vector else value
+    if isinstance(value, Static) and isinstance(value.value, (tuple, list)):
+        return TupleValue(tuple(Static(item) for item in value.value), getattr(value.value, "_fields", ()))
+    return None
 
 
 Value = Union[Expr, Static, "TupleValue"]

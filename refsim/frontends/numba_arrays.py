@@ -1,0 +1,344 @@
+"""Attributes and methods of arrays in Numba kernels, and what loops run over."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from types import FunctionType
+from typing import Any, cast
+
+import numpy as np
+
+from refsim.dialect import (
+    ArrayType,
+    Binary,
+    Compare,
+    Const,
+    Dim,
+    Expr,
+    Load,
+    Rearranged,
+    RecordType,
+    Select,
+    Slice,
+    Stride,
+    item_bytes,
+    numpy_dtype,
+)
+from refsim.frontends import numba_reductions, numba_types
+from refsim.frontends.numba_names import scalar_type
+from refsim.frontends.numba_operators import describe
+from refsim.frontends.numba_records import is_record
+from refsim.frontends.numba_subscripts import Subscripts
+from refsim.frontends.numba_values import Elements, Iteration, Method, Static, TupleValue, Value, as_tuple
+
+REDUCTIONS = {
+    name: getattr(numba_reductions, f"array_{name}")
+    for name in ("sum", "prod", "mean", "var", "std", "min", "max", "argmin", "argmax", "all", "any", "ptp",
+                 "count_nonzero", "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmin", "nanmax")
+} | {"amin": numba_reductions.array_min, "amax": numba_reductions.array_max}  # fmt: skip
+ARRAY_EQUAL = cast(FunctionType, numba_reductions.array_array_equal)
+METHODS = ("sum", "prod", "mean", "var", "std", "min", "max", "argmin", "argmax", "all", "any", "ptp")
+VIEWS = ("reshape", "ravel", "transpose", "view", "item")
+ALLOCATING = (
+    "copy", "astype", "flatten", "cumsum", "cumprod", "sort", "repeat", "take", "nonzero", "dot", "empty", "zeros",
+    "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "arange", "array", "linspace", "concatenate",
+    "stack", "where", "diff", "asarray", "ascontiguousarray", "identity", "eye", "nancumsum", "nancumprod",
+)  # fmt: skip
+
+
+def no_memory(name: str) -> str:
+    """Why a kernel cannot call a function that makes an array."""
+    return (
+        f"{name}() makes a new array, which needs the memory management of numba-cuda (CUDA_ENABLE_NRT), off by "
+        "default; declare the array with cuda.local.array() or cuda.shared.array()"
+    )
+
+
+class Arrays(Subscripts):
+    """What arrays have beside elements."""
+
+    def array_attribute(self, array: Expr, name: str) -> Value:
+        """``array.name``."""
+        assert isinstance(array.type, ArrayType)
+        if is_record(array):
+            if not self.has_field(array, name):
+                raise self.wrong(f"{array.type.dtype} has no field {name!r}")
+            return self.read(self.field(array, name))
+        ndim, size = array.type.ndim, item_bytes(array.type.dtype)
+        if name == "shape":
+            return TupleValue(tuple(Dim(array, axis, type="int64") for axis in range(ndim)))
+        if name == "strides":
+            return TupleValue(tuple(Stride(array, axis, type="int64") for axis in range(ndim)))
+        if name == "ndim":
+            return Const(ndim, type="int64")
+        if name == "size":
+            return self._size(array)
+        if name == "nbytes":
+            return Binary("*", self._size(array), Const(size, type="int64"), type="int64")
+        if name == "itemsize":
+            return Const(size, type="int64")
+        if name == "dtype":
+            return Static(numpy_dtype(array.type.dtype))
+        if name == "T":
+            return self._transposed(array, list(range(ndim))[::-1])
+        if name == "flat":
+            return Static(Elements(array))
+        if name in METHODS or name in VIEWS or name in ALLOCATING:
+            return Static(Method(array, name))
+        if self.has_field(array, name):
+            return self.read(self.field(array, name))
+        raise self.unsupported(f"array attribute .{name}")
+
+    def _size(self, array: Expr) -> Expr:
+        assert isinstance(array.type, ArrayType)
+        size: Expr = Const(1, type="int64")
+        for axis in range(array.type.ndim):
+            extent = Dim(array, axis, type="int64")
+            size = extent if axis == 0 else Binary("*", size, extent, type="int64")
+        return size
+
+    def _transposed(self, array: Expr, axes: list[int]) -> Expr:
+        assert isinstance(array.type, ArrayType)
+        order = tuple(Const(axis, type="int64") for axis in axes)
+        return Rearranged(array, "transpose", order, self.place(), type=array.type)
+
+    # --------------------------------------------------------------------------------------------- methods
+
+    def method_call(self, method: Method, node: ast.Call) -> Value:
+        """A call of a method of an array."""
+        arguments = [self.value(argument) for argument in node.args]
+        keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
+        return self.array_function(method.name, method.owner, arguments, keywords, f"array.{method.name}")
+
+    def numpy_array_call(self, name: str, node: ast.Call) -> Value | None:
+        """A call such as ``np.sum(a)``; None if the function takes numbers and got some."""
+        short = name.removeprefix("np.")
+        if short in ALLOCATING and short != "where":
+            raise self.unsupported(no_memory(name))
+        known = short in REDUCTIONS or short in VIEWS or short in ("shape", "size", "ndim", "array_equal")
+        if not node.args or not known:
+            return None
+        first = self.value(node.args[0])
+        if isinstance(first, Static) and isinstance(first.value, np.ndarray):
+            first = self.constant_array(first.value, ast.unparse(node.args[0]))
+        if not isinstance(first, Expr) or not isinstance(first.type, ArrayType):
+            raise self.unsupported(f"{ast.unparse(node)}: {name}() of {describe(first)}")
+        if short in ("shape", "size", "ndim"):
+            return self.array_attribute(first, short)
+        arguments = [self.value(argument) for argument in node.args[1:]]
+        keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
+        return self.array_function(short, first, arguments, keywords, name)
+
+    def array_function(
+        self, name: str, array: Value, arguments: list[Value], keywords: dict[str, Value], what: str
+    ) -> Value:
+        """A function or method of an array by its name."""
+        assert isinstance(array, Expr)
+        assert isinstance(array.type, ArrayType)
+        if name in ALLOCATING:
+            raise self.unsupported(no_memory(what))
+        if name == "array_equal" and len(arguments) == 1:
+            return self.inline(ARRAY_EQUAL, [array, arguments[0]], {})
+        if name in REDUCTIONS:
+            return self._reduced(name, array, arguments, keywords, what)
+        if keywords:
+            raise self.unsupported(f"keyword arguments of {what}()")
+        if name == "item":
+            if array.type.ndim:
+                raise self.unsupported("item() of an array with dimensions; write a subscript")
+            return self.read(array)
+        if name == "transpose":
+            ndim = array.type.ndim
+            given = as_tuple(arguments[0]) if len(arguments) == 1 else TupleValue(tuple(arguments))
+            axes = [self.known_integer(item, "an axis of transpose()") for item in given.items] if given else []
+            axes = axes or list(range(ndim))[::-1]
+            if sorted(axis % ndim for axis in axes) != list(range(ndim)):
+                raise self.wrong(f"transpose() of an array of {ndim} dimensions with axes {tuple(axes)}")
+            return self._transposed(array, [axis % ndim for axis in axes])
+        if name == "ravel":
+            kind = ArrayType(array.type.dtype, 1)
+            return Rearranged(array, "reshape", (Const(-1, type="int64"),), self.place(), type=kind)
+        if name == "reshape":
+            given = as_tuple(arguments[0]) if len(arguments) == 1 else None
+            parts = given.items if given is not None else tuple(arguments)
+            kind = ArrayType(array.type.dtype, len(parts))
+            return Rearranged(array, "reshape", tuple(self.index(p) for p in parts), self.place(), type=kind)
+        dtype = scalar_type(arguments[0].value) if len(arguments) == 1 and isinstance(arguments[0], Static) else None
+        if dtype is None or isinstance(array.type.dtype, RecordType):
+            raise self.unsupported("view() of an array other than of numbers as other numbers")
+        return Rearranged(array, "view", (), self.place(), type=ArrayType(dtype, array.type.ndim))
+
+    def _reduced(self, name: str, array: Expr, arguments: list[Value], keywords: dict[str, Value], what: str) -> Value:
+        assert isinstance(array.type, ArrayType)
+        dtype = array.type.dtype
+        if dtype not in numba_types.SCALAR_TYPES:
+            raise self.unsupported(f"{what}() of an array of {dtype}")
+        wanted = keywords.pop("dtype", None)
+        if arguments or keywords:
+            raise self.unsupported(f"arguments of {what}(): a reduction along an axis makes an array")
+        kind = accumulator(name, dtype)
+        if isinstance(wanted, Static):
+            kind = scalar_type(wanted.value) or kind
+        one = name in ("prod", "nanprod")
+        value = numpy_dtype(kind).type(one)
+        start = Const(value.item() if kind != "float16" else value, type=kind)
+        result = self.inline(REDUCTIONS[name], [array, start], {})
+        return self.convert(result, kind) if name == "sum" and isinstance(result, Expr) else result
+
+    # ------------------------------------------------------------------------------------------- iteration
+
+    def iterable(self, node: ast.expr) -> TupleValue | Iteration | tuple[Expr, Expr, Expr, str]:
+        """What a ``for`` loop runs over: a tuple, (start, stop, step, type) of a range, or anything else by number."""
+        if isinstance(node, ast.Call):
+            function = self.value(node.func)
+            held = function.value if isinstance(function, Static) else None
+            if held is range:
+                return self._range(node)
+            if held in (enumerate, zip, reversed):
+                return self._combined(held, node)
+            if getattr(held, "__name__", "") == "literal_unroll":
+                return self.iterable(node.args[0])
+            if held is np.ndindex:
+                return self._subscripts_of(node)
+            if held is np.ndenumerate:
+                array = self.array_value(self.value(node.args[0]), ast.unparse(node.args[0]))
+                length = self.temporary(self._size(array))
+
+                def numbered(i: Expr) -> Value:
+                    index = self.subscript_of(array, i)
+                    return TupleValue((TupleValue(index), self._element(array, index)))
+
+                return Iteration(length, numbered)
+        return self._over(self.value(node), node)
+
+    def _over(self, value: Value, node: ast.expr) -> TupleValue | Iteration:
+        parts = as_tuple(value)
+        if parts is not None:
+            return parts
+        if isinstance(value, Static) and isinstance(value.value, Elements):
+            array, boxed = value.value.array, value.value.boxed
+            held = self.held(array)
+            length = self.temporary(self._size(held))
+            return Iteration(length, lambda i: self._element(held, self.subscript_of(held, i), boxed))
+        if isinstance(value, Static) and isinstance(value.value, np.ndarray):
+            value = self.constant_array(value.value, ast.unparse(node))
+        if isinstance(value, Expr) and isinstance(value.type, ArrayType) and value.type.ndim:
+            rows = self.held(value)
+            return Iteration(Dim(rows, 0, type="int64"), lambda i: self._element(rows, (i,)))
+        raise self.unsupported(f"a loop over {ast.unparse(node)}")
+
+    def array_value(self, value: Value, name: str) -> Expr:
+        """A value that must be an array."""
+        if isinstance(value, Static) and isinstance(value.value, np.ndarray):
+            return self.constant_array(value.value, name)
+        if isinstance(value, Expr) and isinstance(value.type, ArrayType):
+            return self.held(value)
+        raise self.wrong(f"{name} is not an array")
+
+    def _element(self, array: Expr, index: tuple[Expr, ...], boxed: bool = False) -> Value:
+        assert isinstance(array.type, ArrayType)
+        left = array.type.ndim - len(index)
+        if left or boxed or isinstance(array.type.dtype, RecordType):
+            return Slice(array, index, self.place(), type=ArrayType(array.type.dtype, left))
+        return Load(array, index, self.place(), type=array.type.dtype)
+
+    def subscript_of(self, array: Expr, number: Expr) -> tuple[Expr, ...]:
+        """Subscript of the element that comes so many elements after the first, in C order."""
+        assert isinstance(array.type, ArrayType)
+        extents: list[Expr] = [Dim(array, axis, type="int64") for axis in range(array.type.ndim)]
+        return self._digits(number, extents)
+
+    def _digits(self, number: Expr, extents: list[Expr]) -> tuple[Expr, ...]:
+        index: list[Expr] = []
+        for axis in range(len(extents) - 1, 0, -1):
+            index.insert(0, self.temporary(Binary("%", number, extents[axis], type="int64")))
+            number = self.temporary(Binary("//", number, extents[axis], type="int64"))
+        return (number, *index) if extents else ()
+
+    def _subscripts_of(self, node: ast.Call) -> Iteration:
+        """``np.ndindex(shape)``."""
+        values = [self.value(argument) for argument in node.args]
+        given = as_tuple(values[0]) if len(values) == 1 else TupleValue(tuple(values))
+        items = given.items if given is not None else tuple(values)
+        extents = [self.temporary(self.index(item)) for item in items]
+        length: Expr = Const(1, type="int64")
+        for extent in extents:
+            length = Binary("*", length, extent, type="int64")
+        return Iteration(self.temporary(length), lambda i: TupleValue(self._digits(i, extents)))
+
+    def _range(self, node: ast.Call) -> tuple[Expr, Expr, Expr, str]:
+        args = [self.scalar(self.value(arg)) for arg in node.args]
+        kind = str(self.typed(numba_types.range_item, tuple(str(arg.type) for arg in args)))
+        args = [self.convert(arg, kind) for arg in args]
+        start = args[0] if len(args) > 1 else Const(0, type=kind)
+        step = args[2] if len(args) > 2 else Const(1, type=kind)
+        return start, args[1] if len(args) > 1 else args[0], step, kind
+
+    def _numbered(self, bounds: tuple[Expr, Expr, Expr, str]) -> Iteration:
+        """A range as a number of trips; `bounds` are what `_range` gives."""
+        start, stop, step, kind = (*(self.temporary(part) for part in bounds[:3]), bounds[3])
+        zero, one = Const(0, type=kind), Const(1, type=kind)
+        up = Compare(">", step, zero, type="bool")
+        span = Select(up, *(Binary("-", a, b, type=kind) for a, b in ((stop, start), (start, stop))), type=kind)
+        size = Select(up, step, Binary("-", zero, step, type=kind), type=kind)
+        rounded = Binary("-", Binary("+", span, size, type=kind), one, type=kind)
+        count = Binary("//", rounded, size, type=kind)
+        length = Select(Compare(">", span, zero, type="bool"), count, zero, type=kind)
+
+        def item(i: Expr) -> Value:
+            return Binary("+", start, Binary("*", self.convert(i, kind), step, type=kind), type=kind)
+
+        return Iteration(self.temporary(self.convert(length, "int64")), item)
+
+    def _combined(self, function: Any, node: ast.Call) -> TupleValue | Iteration:
+        """``enumerate``, ``zip`` or ``reversed`` of things to iterate over."""
+        nodes = node.args if function is zip else node.args[:1]
+        found = [self.iterable(argument) for argument in nodes]
+        parts = [self._numbered(part) if isinstance(part, tuple) else part for part in found]
+        tuples = [part for part in parts if isinstance(part, TupleValue)]
+        if len(tuples) == len(parts):
+            if function is reversed:
+                return TupleValue(tuples[0].items[::-1])
+            if function is zip:
+                return TupleValue(tuple(TupleValue(row) for row in zip(*(t.items for t in tuples), strict=False)))
+        trips = [
+            Iteration(Const(len(part.items), type="int64"), partial(self.item_by_number, part))
+            if isinstance(part, TupleValue)
+            else part
+            for part in parts
+        ]
+        if function is zip:
+            length = trips[0].length
+            for other in trips[1:]:
+                shorter = Compare("<", other.length, length, type="bool")
+                length = Select(shorter, other.length, length, type="int64")
+            return Iteration(self.temporary(length), lambda i: TupleValue(tuple(trip.item(i) for trip in trips)))
+        only = trips[0]
+        if function is reversed:
+            last = self.temporary(Binary("-", only.length, Const(1, type="int64"), type="int64"))
+            return Iteration(only.length, lambda i: only.item(Binary("-", last, i, type="int64")))
+        first = [self.value(argument) for argument in node.args[1:]] + [self.value(k.value) for k in node.keywords]
+        start = self.temporary(self.index(first[0])) if first else Const(0, type="int64")
+        if tuples:
+            return TupleValue(
+                tuple(
+                    TupleValue((self.arithmetic("+", start, Static(i)), item)) for i, item in enumerate(tuples[0].items)
+                )
+            )
+        return Iteration(
+            only.length, lambda i: TupleValue((Binary("+", i, start, type="int64") if first else i, only.item(i)))
+        )
+
+
+def accumulator(name: str, dtype: str) -> str:
+    """Type of the number in which a reduction of elements of a type is collected."""
+    if name == "sum" and (dtype == "bool" or "int" in dtype):
+        return "uint64" if dtype.startswith("uint") else "int64"
+    if name in ("nansum", "nanprod") and "int" in dtype:
+        return "int64"
+    if name in ("nanmean", "nanvar", "nanstd"):
+        return "float64"
+    if name in ("mean", "var", "std") and (dtype == "bool" or "int" in dtype):
+        return "float64"
+    return dtype
