@@ -39,6 +39,7 @@ class SharedShadow:
         self.last_spill = 0
         self.in_flight: Any = None  # cells that an asynchronous copy may still be writing
         self.foreign: Any = None  # an access of another thread than the last writer, which would hide it
+        self.plain: Any = None  # the last plain writer, from the first atomic operation on
         self.last_hidden = 0  # the last plain write that hid another
         self.changed: Any = None  # the last write of this interval whose value a later one replaced by another
 
@@ -47,14 +48,10 @@ class SharedShadow:
     def _widen(self) -> None:
         self.wide = True
         self.tag = np.repeat(self.tag, self.columns)
-        if self.readers is not None:
-            self.readers = np.repeat(self.readers, self.columns)
-        if self.foreign is not None:
-            self.foreign = np.repeat(self.foreign, self.columns)
-        if self.changed is not None:
-            self.changed = np.repeat(self.changed, self.columns)
-        if self.in_flight is not None:
-            self.in_flight = np.repeat(self.in_flight, self.columns)
+        for name in ("readers", "foreign", "plain", "changed", "in_flight"):
+            known = getattr(self, name)
+            if known is not None:
+                setattr(self, name, np.repeat(known, self.columns))
 
     def _cells(self, lanes: LaneSet, address: Any) -> Any:
         """Positions in `tag`, one per lane: ``(R, 1)`` while narrow, else of the set's shape."""
@@ -107,9 +104,10 @@ class SharedShadow:
             self._check_readers(lanes, view, address, cells, serial)
         if self.wide:
             mine = np.broadcast_to(mine, lanes.shape).reshape(-1)
-            self.tag[cells.reshape(-1)] = mine
-        else:
-            self.tag[cells] = mine
+            cells = cells.reshape(-1)
+        self.tag[cells] = mine
+        if self.plain is not None:
+            self.plain[cells] = mine
         if self.batch.copying:
             self._copy(lanes, address, cells, mine)
         if self.run.racecheck:
@@ -194,7 +192,9 @@ class SharedShadow:
         if not self.initialized and not tag.all():
             self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
         if self.run.racecheck:
-            self._check_writers(lanes, view, address, tag, serial)
+            if self.plain is None:
+                self.plain = self.tag.copy()
+            self._check_writers(lanes, view, address, self.plain.take(cells), serial)
             if self.last_hidden >= self.batch.bar_low:
                 self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
             self._check_readers(lanes, view, address, cells, serial)
