@@ -280,6 +280,7 @@ class LoadAt(Expr):
 
     pointer: Expr
     place: Place
+    volatile: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -358,6 +359,7 @@ class StoreAt:
     pointer: Expr
     value: Expr
     place: Place
+    volatile: bool = False
 
 
 @dataclass

@@ -122,7 +122,9 @@ def _list(parts: tuple[Expr | str, ...]) -> str:
 SIMPLE: dict[type, Callable[[Any], str]] = {
     Assign: lambda s: f"{s.name} = {expression(s.value)}",
     Store: lambda s: f"{expression(s.array)}[{_list(s.index)}] = {expression(s.value)}",
-    StoreAt: lambda s: f"store {s.value.type} {expression(s.pointer)} = {expression(s.value)}",
+    StoreAt: lambda s: (
+        f"store {'volatile ' * s.volatile}{s.value.type} {expression(s.pointer)} = {expression(s.value)}"
+    ),
     Align: lambda s: f"align {expression(s.pointer)} to {s.bytes}",
     Effect: lambda s: expression(s.value),
     Break: lambda s: f"break {s.label}",
@@ -181,7 +183,7 @@ EXPRESSIONS: dict[type, Callable[[Any], str]] = {
     PointerDifference: lambda e: f"({expression(e.left)} - {expression(e.right)} bytes)",
     PointerCompare: _binary,
     NullPointer: lambda e: "null",
-    LoadAt: lambda e: f"load {e.type} {expression(e.pointer)}",
+    LoadAt: lambda e: f"load {'volatile ' * e.volatile}{e.type} {expression(e.pointer)}",
     AtomicAt: lambda e: f"atomic {e.op} {e.type} {expression(e.pointer)} ({_list(e.args)}) scope {e.scope}",
     Warp: lambda e: f"warp {e.op}({_list(e.args)})",
     BlockVote: lambda e: f"vote {e.op}({expression(e.predicate)})",

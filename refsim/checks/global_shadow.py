@@ -96,6 +96,7 @@ class GlobalShadow:
         self.earlier = np.zeros(granules, np.int64) if races and reads else None
         self.plain: Any = None  # the last plain writer, from the first atomic operation on
         self.foreign: Any = None  # an access of another agent than the last writer, which would hide it
+        self.scoped = False  # an atomic operation of block scope was made here
         self.hides_writes = False  # some of them are plain writes
         self.changed: Any = None  # the last write whose value a later one replaced by another
 
@@ -275,11 +276,15 @@ class GlobalShadow:
             if self.races:
                 if self.plain is None:
                     self.plain = self.tag.copy()
-                self._check_writers(lanes, view, address, cells.get(self.plain), serial)
-                if self.hides_writes:
+                narrow = self.run.sites[site].scope == "block"
+                self.scoped |= narrow
+                self._check_writers(lanes, view, address, tag if self.scoped else cells.get(self.plain), serial)
+                if (self.hides_writes or self.scoped) and self.foreign is not None:
                     self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
                 self._check_readers(lanes, view, address, cells, serial)
                 self._note_atomic(lanes, cells, (serial << SHIFT) | (lanes.lane + 1))
+                if narrow and self.foreign is not None:  # blocks that meet in this very instruction
+                    self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
             else:
                 cells.put(self.tag, (serial << SHIFT) | (lanes.lane + 1))
         lanes.batch.log_atomic(serial, view, lanes, address)

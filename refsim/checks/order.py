@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from refsim.engine.lanes import LaneSet
+if TYPE_CHECKING:
+    from refsim.engine.lanes import LaneSet
+    from refsim.engine.warp import Meeting
 
 
 @dataclass
@@ -27,6 +29,7 @@ class _AtomicEvent:
     threads: Any
     columns: Any
     cells: Any
+    narrow: bool
 
 
 @dataclass
@@ -63,32 +66,31 @@ class SyncLog:
     handed on.
     """
 
-    def __init__(self, warp_size: int) -> None:
-        self.warp_size = warp_size
+    def __init__(self) -> None:
         self._atomics: list[_AtomicEvent] = []
-        self._fences: list[tuple[int, int, LaneSet]] = []
+        self._fences: list[tuple[int, int, LaneSet, bool]] = []
         self._barriers: dict[int, list[tuple[int, Any]]] = {}
-        self._warp_barriers: list[tuple[int, int, LaneSet]] = []
+        self._meetings: list[Meeting] = []
         self._memo: dict[tuple[int, int, int, int], Knowledge] = {}
 
-    def atomic(self, serial: int, batch: int, memory: int, lanes: LaneSet, address: Any) -> None:
-        """Record an atomic instruction on cells of a memory."""
+    def atomic(self, serial: int, batch: int, memory: int, lanes: LaneSet, address: Any, narrow: bool) -> None:
+        """Record an atomic instruction on cells of a memory; a `narrow` one hands on within a block only."""
         cells = np.broadcast_to(np.asarray(address), lanes.shape).reshape(-1)
         threads = np.broadcast_to(lanes.t, lanes.shape).reshape(-1)
         columns = np.broadcast_to(lanes.b, lanes.shape).reshape(-1)
-        self._atomics.append(_AtomicEvent(serial, batch, memory, threads, columns, cells))
+        self._atomics.append(_AtomicEvent(serial, batch, memory, threads, columns, cells, narrow))
 
-    def fence(self, serial: int, batch: int, lanes: LaneSet) -> None:
-        """Record a fence."""
-        self._fences.append((serial, batch, lanes))
+    def fence(self, serial: int, batch: int, lanes: LaneSet, narrow: bool) -> None:
+        """Record a fence; a `narrow` one orders for the own block only."""
+        self._fences.append((serial, batch, lanes, narrow))
 
     def barrier(self, serial: int, batch: int, columns: Any) -> None:
         """Record a barrier of the given block columns; None stands for all blocks of the batch."""
         self._barriers.setdefault(batch, []).append((serial, columns))
 
-    def warp_barrier(self, serial: int, batch: int, lanes: LaneSet) -> None:
-        """Record a warp barrier of the threads of a set."""
-        self._warp_barriers.append((serial, batch, lanes))
+    def warp_barrier(self, meeting: Meeting) -> None:
+        """Record a warp barrier."""
+        self._meetings.append(meeting)
 
     def ordered(self, first: tuple[int, int, int, int], second: tuple[int, int, int, int], atomic: bool) -> bool:
         """True if the access `first` happens before `second`; each is (batch, column, thread, serial).
@@ -109,9 +111,9 @@ class SyncLog:
                 return serial
         return 0
 
-    def _last_fence(self, batch: int, column: int, thread: int, before: int) -> int:
-        for serial, where, lanes in reversed(self._fences):
-            if serial < before and where == batch and lanes.contains(thread, column):
+    def _last_fence(self, batch: int, column: int, thread: int, before: int, within: bool) -> int:
+        for serial, where, lanes, narrow in reversed(self._fences):
+            if serial < before and where == batch and (within or not narrow) and lanes.contains(thread, column):
                 return serial
         return 0
 
@@ -140,30 +142,37 @@ class SyncLog:
     def _acquire(self, known: Knowledge, number: int, position: int) -> None:
         target = self._atomics[number]
         cell = target.cells[position]
+        own_block = target.batch, int(target.columns[position])
         for earlier in self._atomics[: number + 1]:
             if earlier.memory != target.memory:
                 continue
             same = np.flatnonzero(earlier.cells == cell)
             for index in same[same < position] if earlier is target else same:
                 batch, column, thread = earlier.batch, int(earlier.columns[index]), int(earlier.threads[index])
+                within = (batch, column) == own_block
+                if not within and (earlier.narrow or target.narrow):
+                    continue
                 entry = known.setdefault((batch, column), Known())
                 entry.learn(Known(atomics={thread: earlier.serial}))
-                self._released(known, batch, column, thread, earlier.serial)
+                self._released(known, (batch, column, thread), earlier.serial, within)
 
     def _met(self, event: _AtomicEvent, acquirer: int, thread: int, column: int, before: int) -> bool:
         """True if two threads took part in a warp barrier after an atomic operation of one of them."""
         return any(
-            event.serial < serial < before
-            and batch == event.batch
-            and lanes.contains(acquirer, column)
-            and lanes.contains(thread, column)
-            for serial, batch, lanes in self._warp_barriers
+            event.serial < meeting.serial < before
+            and meeting.batch == event.batch
+            and meeting.joins(acquirer, thread, column)
+            for meeting in self._meetings
         )
 
-    def _released(self, known: Knowledge, batch: int, column: int, thread: int, serial: int) -> None:
-        """What a thread hands on with an atomic operation: what it fenced, and others before they met it."""
+    def _released(self, known: Knowledge, agent: tuple[int, int, int], serial: int, within: bool) -> None:
+        """What a thread hands on with an atomic operation: what it fenced, and others before they met it.
+
+        `within` its block, fences of block scope count.
+        """
+        batch, column, thread = agent
         entry = known.setdefault((batch, column), Known())
-        fence = self._last_fence(batch, column, thread, serial)
+        fence = self._last_fence(batch, column, thread, serial, within)
         if fence:
             entry.learn(Known(self._last_barrier(batch, column, fence), {thread: fence}))
             for mate, time in self._warp_mates(batch, column, thread, fence).items():
@@ -171,22 +180,21 @@ class SyncLog:
             for block, passed in self._known(batch, column, thread, fence).items():
                 known.setdefault(block, Known()).learn(passed)
         barrier = self._last_barrier(batch, column, serial)
-        for time, where, lanes in self._fences:
-            if where == batch and time < barrier:
+        for time, where, lanes, narrow in self._fences:
+            if where == batch and time < barrier and (within or not narrow):
                 entry.learn(Known(threads=dict.fromkeys(_threads_of(lanes, column), time)))
         for mate, met in self._warp_mates(batch, column, thread, serial).items():
-            time = self._last_fence(batch, column, mate, met)
+            time = self._last_fence(batch, column, mate, met, within)
             if time:
                 entry.learn(Known(threads={mate: time}))
 
     def _warp_mates(self, batch: int, column: int, thread: int, before: int) -> dict[int, int]:
         """Threads that met a thread in a warp barrier, and when they last did."""
         mates: dict[int, int] = {}
-        for serial, where, lanes in self._warp_barriers:
-            if where == batch and serial < before and lanes.contains(thread, column):
-                mates.update(dict.fromkeys(_threads_of(lanes, column), serial))
-        warp = thread // self.warp_size
-        return {mate: time for mate, time in mates.items() if mate != thread and mate // self.warp_size == warp}
+        for meeting in self._meetings:
+            if meeting.batch == batch and meeting.serial < before and meeting.lanes.contains(thread, column):
+                mates.update(dict.fromkeys(meeting.mates(thread, column), meeting.serial))
+        return mates
 
 
 def _threads_of(lanes: LaneSet, column: int) -> list[int]:

@@ -103,18 +103,17 @@ class Conflict:
             return
         batches = np.broadcast_to(np.asarray(batches), chosen.shape)
         operations, sites = self.run.operations, self.run.sites
-        atomic = sites[self.site].atomic
         unique, inverse = np.unique(serials, return_inverse=True)
         other_sites = np.array([operations[int(s)] for s in unique])
         open_pairs = np.array(
-            [
-                not (atomic and sites[int(s)].atomic) and self.run.unreported("race", self.site, int(s))
-                for s in other_sites
-            ]
+            [not self._agree(int(s)) and self.run.unreported("race", self.site, int(s)) for s in other_sites]
         )
         keep = open_pairs[inverse]
         my_threads = self._spread(self.lanes.t)[chosen]
         my_columns = self._spread(self.lanes.b)[chosen]
+        if sites[self.site].atomic:  # of which those of one block agree, whatever their scope
+            others = np.array([sites[int(s)].atomic for s in other_sites])[inverse]
+            keep = keep & ~(others & (batches == self.batch.number) & (columns == my_columns))
         if keep.any() and self.batch.warp_barriers:
             size = self.run.device.warp_size
             mates = (batches == self.batch.number) & (columns == my_columns) & (threads // size == my_threads // size)
@@ -138,6 +137,13 @@ class Conflict:
                 continue
             seen.add(site)
             self._report(lane, other[2], other[1], other[0], other[3], earlier, bool(alike[position]))
+
+    def _agree(self, other: int) -> bool:
+        """True for two sites whose accesses never race: atomic for each other, or a volatile flag and who awaits it."""
+        a, b = self.run.sites[self.site], self.run.sites[other]
+        if a.atomic and b.atomic:
+            return a.scope != "block" != b.scope
+        return a.flag and b.flag and (a.awaited or b.awaited)
 
     def _address_of(self, lane: int) -> int:
         return int(self._spread(self.address)[lane])

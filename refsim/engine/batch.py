@@ -56,7 +56,7 @@ class Batch(Reports):
         self.first_serial = len(run.operations)
         self.bar: Any = self.first_serial
         self.bar_low = self.first_serial
-        self.warp_barriers: list[tuple[int, LaneSet]] = []
+        self.warp_barriers: list[warp.Meeting] = []
         self.everything = LaneSet(self, None, None)
         self.exits: list[LaneSet] = []
         self.exited = 0
@@ -307,9 +307,9 @@ class Batch(Reports):
         return np.asarray(result).astype(np.int64)
 
     def fence(self, lanes: LaneSet, site: int, scope: str) -> None:
-        """``threadfence`` of device or system scope is remembered; the block-wide one orders nothing new."""
-        if self.run.sync is not None and scope != "block":
-            self.run.sync.fence(self.run.operation(site), self.number, lanes)
+        """``threadfence``: what it hands on depends on later atomic operations."""
+        if self.run.sync is not None:
+            self.run.sync.fence(self.run.operation(site), self.number, lanes, scope == "block")
 
     def asynchronous(self, lanes: LaneSet, action: str, count: Any) -> None:
         """Begin, end, group or await copies that run beside the kernel; groups are those of all threads together."""
@@ -331,18 +331,17 @@ class Batch(Reports):
         for memory in self.memories:
             if memory.shadow is not None:
                 memory.shadow.warp_barrier()
-        serial = self.run.operation(site)
-        self.warp_barriers.append((serial, lanes))
+        self.warp_barriers.append(warp.Meeting(self.run.operation(site), self, lanes, mask))
         if self.run.sync is not None:
-            self.run.sync.warp_barrier(serial, self.number, lanes)
+            self.run.sync.warp_barrier(self.warp_barriers[-1])
 
     def met_in_warp_barrier(self, threads: tuple[int, int], column: int, first: int, last: int) -> bool:
         """True if two threads of a warp both took part in a warp barrier between two accesses."""
-        start = bisect.bisect_right(self.warp_barriers, first, key=lambda event: event[0])
-        for serial, lanes in self.warp_barriers[start:]:
-            if serial > last:
+        start = bisect.bisect_right(self.warp_barriers, first, key=lambda event: event.serial)
+        for meeting in self.warp_barriers[start:]:
+            if meeting.serial > last:
                 return False
-            if all(lanes.contains(thread, column) for thread in threads):
+            if meeting.joins(*threads, column):
                 return True
         return False
 
@@ -362,7 +361,8 @@ class Batch(Reports):
         """Remember an atomic operation for `refsim.checks.order`."""
         if self.run.sync is not None:
             cells = address if view.memory.space == "global" else address * self.columns + lanes.b
-            self.run.sync.atomic(serial, self.number, id(view.memory), lanes, cells)
+            narrow = self.run.sites[self.run.operations[serial]].scope == "block"
+            self.run.sync.atomic(serial, self.number, id(view.memory), lanes, cells, narrow)
 
 
 def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:

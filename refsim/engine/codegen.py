@@ -93,6 +93,13 @@ class CodeGenerator(LaneExpressions):
             value = f"B.index_values({name!r})"
             self.emit(f"{self.name(name)} = {f'S.pick({value})' if self.stepwise else value}")
         uses = self.uses = Uses(program)
+        self.awaited = {
+            id(part)
+            for s in walk_statements(program.body)
+            if isinstance(s, Loop) and not s.step
+            for part in _deciding(s)
+            if isinstance(part, LoadAt) and part.volatile
+        }
         for allocation in program.allocations:
             held = self.constant(allocation)
             word = uses.words.get(allocation.name, item_bytes(allocation.dtype))
@@ -106,12 +113,12 @@ class CodeGenerator(LaneExpressions):
         self.emit("if False: yield" if self.stepwise else "pass")
         source = f"def lane_code(B, S, {parameters}):\n" + "\n".join(self.lines) + "\n"
         exec(compile(source, f"<lane code of {program.name}>", "exec"), self.namespace)
-        hands_on = uses.atomic_results or any(
+        hands_on = uses.atomic_results or bool(self.awaited) or any(
             isinstance(s, Fence) and s.scope != "block" for s in walk_statements(program.body)
         )
         function = self.namespace["lane_code"]
         may_wait = any(
-            isinstance(s, Loop) and not s.step and _waits_on_memory(s) for s in walk_statements(program.body)
+            isinstance(s, Loop) and not s.step and bool(_deciding(s)) for s in walk_statements(program.body)
         )
         return LaneCode(
             program=program,
@@ -216,8 +223,14 @@ class CodeGenerator(LaneExpressions):
 
     def _storeat(self, s: StoreAt) -> None:
         action, noun = ("asynchronous copy to", "asynchronous copy") if self.copying else ("write of", "write")
-        site = self.site(s.place, action, noun, s.pointer)
+        site = self.site(s.place, action, noun, s.pointer, flag=s.volatile)
         dtype = str(s.value.type)
+        if s.volatile and self.awaited:
+            pointer = self.fresh()
+            self.emit(f"{pointer} = {self.expression(s.pointer)}")
+            self.emit(f"store_at(S, {site}, {pointer}, {dtype!r}, {self.expression(s.value)})")
+            self.emit(f"flag_at(S, {site}, {pointer}, {dtype!r})")
+            return
         element = self.element(s.pointer, dtype)
         pointer = self.expression(s.pointer) if element is None else ""
         value = self.expression(s.value)
@@ -436,8 +449,8 @@ class CodeGenerator(LaneExpressions):
         return sorted(relevant & changed)
 
 
-def _waits_on_memory(loop: Loop) -> bool:
-    """True if what a loop reads from memory decides whether it goes on, as one that waits for another thread does."""
+def _deciding(loop: Loop) -> list[Expr]:
+    """What a loop reads from memory and decides by whether it goes on, as one that waits for another thread does."""
     deciding: list[Expr] = [] if loop.condition is None else [loop.condition]
     assigned: list[Assign] = []
     for s in walk_statements(loop.body):
@@ -445,17 +458,18 @@ def _waits_on_memory(loop: Loop) -> bool:
             deciding.append(s.condition)
         elif isinstance(s, Assign):
             assigned.append(s)
+    found: list[Expr] = []
     names: set[str] = set()
     position = 0
     while position < len(deciding):
         for part in (deciding[position], *walk_expressions(deciding[position])):
             if isinstance(part, (Load, LoadAt, Atomic, AtomicAt)):
-                return True
+                found.append(part)
             if isinstance(part, Var) and part.name not in names:
                 names.add(part.name)
                 deciding.extend(s.value for s in assigned if s.name == part.name)
         position += 1
-    return False
+    return found
 
 
 def leaves_body(body: list[Stmt]) -> bool:

@@ -58,7 +58,11 @@ from refsim.errors import UnsupportedError
 
 @dataclass(frozen=True)
 class Site:
-    """One access or synchronisation in the source: what findings and shadows refer to by number."""
+    """One access or synchronisation in the source: what findings and shadows refer to by number.
+
+    `scope` is how far an atomic operation is one; `flag` is True for a volatile access, and `awaited` for a volatile
+    read on which a loop waits.
+    """
 
     place: Place
     action: str
@@ -66,6 +70,9 @@ class Site:
     array: str | None = None
     atomic: bool = False
     dtype: str | None = None
+    scope: str = "device"
+    flag: bool = False
+    awaited: bool = False
 
 
 def implementation(name: str, operand: str, place: Place | None) -> Callable[..., Any]:
@@ -170,6 +177,7 @@ class LaneExpressions:
         self.sites: list[Site] = []
         self.exits: dict[str, str] = {}
         self.place: Place | None = None
+        self.awaited: set[int] = set()  # the volatile reads on which loops wait, by identity
         self.in_index = False
         self.copying = False
         self.names: dict[str, str] = {}
@@ -187,6 +195,7 @@ class LaneExpressions:
             "store_at": pointers.store,
             "store_element": pointers.store_element,
             "atomic_at": pointers.atomic,
+            "flag_at": pointers.flag,
             "align_at": pointers.align,
             "field": rearranged.field,
             "rearranged": rearranged.rearranged,
@@ -230,14 +239,17 @@ class LaneExpressions:
             self.namespace[self.constants[key]] = value
         return self.constants[key]
 
-    def site(self, place: Place, action: str, noun: str, array: Expr | None = None, atomic: bool = False) -> int:
+    def site(
+        self, place: Place, action: str, noun: str, array: Expr | None = None, atomic: bool = False, **more: Any
+    ) -> int:
         """Number of a new site."""
         kind: str | None = None
         if array is not None and isinstance(array.type, ArrayType):
             kind = array.type.dtype
         elif array is not None and isinstance(array.type, PointerType):
             kind = array.type.pointee
-        self.sites.append(Site(place, action, noun, array_name(array) if array is not None else None, atomic, kind))
+        name = array_name(array) if array is not None else None
+        self.sites.append(Site(place, action, noun, name, atomic, kind, **more))
         return len(self.sites) - 1
 
     def expression(self, e: Expr) -> str:
@@ -424,8 +436,15 @@ class LaneExpressions:
         return "null_pointer"
 
     def _e_loadat(self, e: LoadAt) -> str:
-        site = self.site(e.place, "read of", "read", e.pointer)
+        awaited = id(e) in self.awaited
+        site = self.site(e.place, "read of", "read", e.pointer, flag=e.volatile, awaited=awaited)
         self.place = e.place
+        if awaited:
+            pointer, result = self.fresh(), self.fresh()
+            self.emit(f"{pointer} = {self.expression(e.pointer)}")
+            self.emit(f"{result} = load_at(S, {site}, {pointer}, {str(e.type)!r})")
+            self.emit(f"flag_at(S, {site}, {pointer}, {str(e.type)!r})")
+            return result
         element = self.element(e.pointer, str(e.type))
         if element is None:
             call = f"load_at(S, {site}, {self.expression(e.pointer)}, {str(e.type)!r})"
@@ -464,7 +483,8 @@ class LaneExpressions:
         pointer = self.expression(e.pointer)
         args = "".join(self.expression(a) + ", " for a in e.args)
         result = self.fresh()
-        site = self.site(e.place, f"atomic {e.op} on", f"atomic {e.op}", e.pointer, atomic=True)
+        kind = f"atomic {e.op}" if e.scope != "block" else f"block-scoped atomic {e.op}"
+        site = self.site(e.place, f"{kind} on", kind, e.pointer, atomic=True, scope=e.scope)
         self.emit(f"{result} = atomic_at(S, {site}, {pointer}, {str(e.type)!r}, {e.op!r}, ({args}), {used})")
         return result
 

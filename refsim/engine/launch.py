@@ -73,7 +73,7 @@ class Run:
         self.sites = code.sites
         self.operations: list[int] = [0]
         self.grid_serial = 0  # accesses before this were ended by a barrier of the whole grid
-        self.sync = SyncLog(device.warp_size) if code.hands_on and self.racecheck else None
+        self.sync = SyncLog() if code.hands_on and self.racecheck else None
         self.batches: list[Batch] = []
         self.constants: dict[str, Any] = {}
         self.memories: list[GlobalMemory] = []

@@ -209,6 +209,23 @@ def atomic(lanes: LaneSet, site: int, pointer: Any, dtype: str, op: str, args: t
     return _each(lanes, site, pointer, dtype, args, apply, poison(dtype) if used else None)
 
 
+def flag(lanes: LaneSet, site: int, pointer: Any, dtype: str) -> None:
+    """Remember a volatile access by which threads wait for each other, after it was made."""
+
+    def note(s: LaneSet, p: Pointer, v: tuple[Any, ...]) -> None:
+        batch = s.batch
+        batch.log_atomic(batch.run.operation(site), p.memory.window(dtype), s, _scaled(p.offset, ITEM_BYTES[dtype]))
+
+    for condition, single in pointer.alternatives():
+        here, _ = lanes.split(condition)
+        if here is not None:
+            cut = single if here is lanes else single.cut_to(here)
+            inside = (cut.offset >= 0) & (cut.offset <= cut.memory.bytes - ITEM_BYTES[dtype])
+            good, _ = here.split(inside)
+            if good is not None:
+                note(good, cut if good is here else cut.cut_to(good), ())
+
+
 def align(lanes: LaneSet, site: int, pointer: Any, size: int) -> None:
     """Report lanes whose pointer is not a multiple of a size."""
     for condition, single in pointer.alternatives():

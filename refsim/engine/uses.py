@@ -67,6 +67,8 @@ class Uses:
                     self.atomic_results |= id(part) not in dropped
                     target = part.array if isinstance(part, Atomic) else part.pointer
                     touched = self._resolve(target, None if isinstance(part, Atomic) else part.type)
+                    if isinstance(part, AtomicAt) and part.scope == "block":
+                        plain |= touched  # may race with another block's
                     written |= touched
                     read |= touched
         self.written, self.read = frozenset(written), frozenset(read | loaded)

@@ -120,6 +120,36 @@ def _check(batch: Batch, dense: _Dense, mask: Any, site: int, names: str) -> Any
     batch.report_warp(dense.lanes, site, column_name, thread, message)
 
 
+class Meeting:
+    """A warp barrier that some lanes came to: each waits for the lanes that its mask names."""
+
+    def __init__(self, serial: int, batch: Batch, lanes: LaneSet, mask: Any) -> None:
+        self.serial = serial
+        self.batch = batch.number
+        self.lanes = lanes
+        self.size, self.threads = batch.run.device.warp_size, batch.threads
+        full = batch.run.device.full_mask
+        everyone = not isinstance(mask, np.ndarray) and int(mask) & full == full
+        self._masks = None if everyone else lanes.expand(mask, np.int64)
+
+    def joins(self, one: int, other: int, column: int) -> bool:
+        """True if two threads of a block met here."""
+        if one // self.size != other // self.size:
+            return False
+        if not (self.lanes.contains(one, column) and self.lanes.contains(other, column)):
+            return False
+        if self._masks is None:
+            return True
+        masks = self._masks[:, column]
+        return bool(masks[one] >> (other % self.size) & 1 and masks[other] >> (one % self.size) & 1)
+
+    def mates(self, thread: int, column: int) -> list[int]:
+        """The other threads that a thread met here."""
+        first = thread - thread % self.size
+        last = min(first + self.size, self.threads)
+        return [t for t in range(first, last) if t != thread and self.joins(thread, t, column)]
+
+
 def check_mask(batch: Batch, lanes: LaneSet, mask: Any, site: int) -> None:
     """Check the mask of a warp barrier."""
     _check(batch, _Dense(batch, lanes), mask, site, "syncwarp")

@@ -230,7 +230,7 @@ class Core:
         if isinstance(value, Expr):
             return value if self.is_stable(value) else self.temporary(value)
         if isinstance(value, InMemory):
-            return InMemory(self.frozen(value.pointer), value.offset, value.type)
+            return InMemory(self.frozen(value.pointer), value.offset, value.type, value.volatile)
         if isinstance(value, Aggregate):
             leaves = {offset: self.frozen(leaf) for offset, leaf in value.leaves.items()}
             return Aggregate(value.type, leaves, value.references)

@@ -158,7 +158,8 @@ class Objects(Core):
         if isinstance(kind, Pointer):
             bits = LoadAt(self.pointer_to(place), self.place(node), type="uint64")
             return Intrinsic("bits_to_pointer", "uint64", (bits,), type=self.kinds.dialect(kind))
-        return LoadAt(self.pointer_to(place), self.place(node), type=self.ask(self.kinds.dialect, kind, node=node))
+        dtype = self.ask(self.kinds.dialect, kind, node=node)
+        return LoadAt(self.pointer_to(place), self.place(node), volatile=place.volatile, type=dtype)
 
     def _load_record(self, place: LValue, node: Node | None) -> Aggregate:
         kind = place.type
@@ -215,7 +216,7 @@ class Objects(Core):
         expression = self.expression(value, node)
         if isinstance(expression.type, PointerType):
             expression = Intrinsic("pointer_to_bits", "pointer", (expression,), type="uint64")
-        self.out.append(StoreAt(self.pointer_to(place), expression, self.place(node)))
+        self.out.append(StoreAt(self.pointer_to(place), expression, self.place(node), place.volatile))
 
     def _store_record(self, place: LValue, value: Aggregate, node: Node | None) -> None:
         if isinstance(place, InObject):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from refsim.dialect import (
@@ -38,11 +40,22 @@ VARIABLES = frozenset({"VarDecl", "VarTemplateSpecializationDecl"})
 CONSTRUCTIONS = frozenset({"CXXConstructExpr", "CXXTemporaryObjectExpr", "CXXInheritedCtorInitExpr"})
 
 
+def is_volatile(text: str) -> bool:
+    """Whether an object of a type, as clang prints it, is volatile; what it points to does not count."""
+    return re.search(r"\bvolatile\b", text.rsplit("*", 1)[-1]) is not None
+
+
 class Places(Operators):
     """Places of a translation."""
 
     def lvalue(self, node: Node) -> LValue:
         """The place that an expression means."""
+        place = self._lvalue(node)
+        if isinstance(place, InMemory) and is_volatile(node.type_text):
+            return replace(place, volatile=True)
+        return place
+
+    def _lvalue(self, node: Node) -> LValue:
         kind = node.kind
         if kind in CASTS:
             return self.cast_place(node)

@@ -37,6 +37,7 @@ class TypeNames:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.scopes: list[Node] = []
+        self._named_values: dict[str, set[int]] | None = None
         self._layouts: dict[str, Layout] = {}
         self._leaves: dict[CType, tuple[Leaf, ...]] = {}
         self._parsed: dict[Any, CType] = {}
@@ -262,11 +263,26 @@ class TypeNames:
         if INTEGER.match(declared):
             if INTEGER.match(written):
                 return int(written.rstrip("uUlL")) == int(declared)
-            return {"true": 1, "false": 0}.get(written, int(declared)) == int(declared)
+            if written in ("true", "false"):
+                return (written == "true") == bool(int(declared))
+            named = self._enumerators().get(written.rsplit("::", 1)[-1])
+            return named is None or int(declared) in named
         try:
             return self.read(written) == self.read(declared)
         except UnknownTypeError:
             return False
+
+    def _enumerators(self) -> dict[str, set[int]]:
+        """Values of all enumerators by name."""
+        if self._named_values is None:
+            self._named_values = {}
+            for node in self.tree.declarations.values():
+                value = -1
+                for constant in node.children("EnumConstantDecl") if node.kind == "EnumDecl" else ():
+                    written = constant_value(constant)
+                    value = value + 1 if written is None else written
+                    self._named_values.setdefault(constant.name, set()).add(value)
+        return self._named_values
 
     def template_arguments(self, node: Node) -> list[str]:
         """Template arguments of a specialisation, packs spread out, as texts."""

@@ -59,6 +59,7 @@ class InMemory:
     pointer: Expr
     offset: int
     type: CType
+    volatile: bool = False
 
 
 LValue = InObject | InMemory

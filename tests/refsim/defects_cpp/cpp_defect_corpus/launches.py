@@ -299,3 +299,202 @@ def narrowed_before_it_is_scaled(x, out):
 @launched(1, 256, floats(256), zeros(256))
 def more_threads_than_launch_bounds(x, out):
     return {1: x + 1}
+
+
+# ---------------------------------------------------------------------------------------------- scopes_and_orders.cu
+
+
+@launched(3, 32, zeros(1, np.int32))
+def block_scoped_counter(counter):
+    return {0: np.array([96])}
+
+
+@launched(3, 32, zeros(1, np.int32))
+def one_block_adds_with_block_scope(counter):
+    return {0: np.array([96])}
+
+
+@launched(4, 32, zeros(1, np.int32), zeros(1, np.int32))
+def block_scoped_lock(lock, total):
+    return {0: np.array([0]), 1: np.array([1 + 2 + 3 + 4])}
+
+
+@launched(4, 32, floats(4), zeros(4), zeros(1, np.uint32), zeros(1))
+def block_fence_before_the_ticket(x, partial, tickets, out):
+    return {1: 2 * x, 3: 2 * x.sum(keepdims=True)}
+
+
+@launched(1, 64, lambda: np.full(1, 3, np.float32), zeros(1))
+def handed_to_another_warp_without_fence(x, out):
+    return {1: x}
+
+
+def message_expected(x, message, flag, out):
+    return {1: x[:1], 3: np.array([0, x[0], x[0]])}
+
+
+for name in (
+    "fence_behind_the_flag", "volatile_flag_without_fence", "flag_without_volatile", "relaxed_store_of_the_flag",
+    "release_of_block_scope_between_blocks", "narrow_fence_before_a_wide_store",
+):  # fmt: skip
+    told = launched(3, 32, lambda: np.full(1, 3, np.float32), zeros(1), zeros(1, np.int32), zeros(3))
+    told(message_expected)
+    LAUNCHES[name] = LAUNCHES.pop("message_expected")
+
+
+@launched(2, 64, floats(64), zeros(64), zeros(1, np.int32), zeros(64))
+def fence_of_one_thread_for_all(x, message, flag, out):
+    return {1: x, 3: x}
+
+
+@launched(4, 32, floats(128), zeros(128), zeros(1, np.int32), zeros(128))
+def hand_made_grid_barrier_without_fence(x, middle, arrived, out):
+    return {1: 2 * x, 3: 2 * x[::-1]}
+
+
+@launched(4, 32, ints(4, first=1), zeros(4, np.int32), zeros(4, np.int32))
+def volatile_chain_with_a_weak_link(x, total, state):
+    return {1: np.cumsum(x), 2: np.ones(4)}
+
+
+@launched(2, 32, zeros(1, np.int32))
+def volatile_counter(counter):
+    return {0: np.array([64])}
+
+
+@launched(4, 32, floats(4), zeros(4), zeros(1, np.uint32), zeros(1))
+def relaxed_ticket_of_the_last_block(x, partial, tickets, out):
+    return {1: 2 * x, 3: 2 * x.sum(keepdims=True)}
+
+
+# ---------------------------------------------------------------------------------------------------- races_mixed.cu
+
+
+@launched(2, 64, lambda: (ramp(128, np.int32) * 37) % 129, lambda: np.full(1, -1, np.int32), zeros(1, np.int32))
+def place_of_the_maximum_stored_plainly(x, best, place):
+    return {1: x.max(keepdims=True), 2: np.array([x.argmax()])}
+
+
+@launched(1, 64, zeros(1, np.uint32))
+def word_stored_while_others_set_bits(word):
+    return {0: np.array([0xFFFFFFFF], np.uint32)}
+
+
+@launched(1, 64, zeros(1, np.int32), zeros(1, np.int32))
+def mailbox_peeked_at(box, out):
+    return {0: np.array([7]), 1: np.array([1])}
+
+
+@launched(1, 64, ints(64), zeros(1, np.int32), zeros(64, np.int32), zeros(1, np.int32))
+def append_and_read_the_length(x, length, values, out):
+    return {1: np.array([32]), 3: np.array([32])}
+
+
+@launched(1, 64, lambda: np.full(64, 5, np.int32), zeros(1, np.int32), zeros(64, np.int32), zeros(1, np.int32))
+def list_read_by_its_length(x, length, values, out):
+    return {1: np.array([32]), 3: np.array([5])}
+
+
+@launched(1, 64, zeros(1, np.int32))
+def another_value_on_the_way(cell):
+    return {0: np.array([5])}
+
+
+@launched(1, 64, zeros(64, np.int32))
+def cleared_by_all_and_set_by_one(out):
+    return {0: np.ones(64)}
+
+
+@launched(2, 64, zeros(1, np.int32))
+def flag_raised_in_every_round(flag):
+    return {0: np.array([1])}
+
+
+@launched(3, 32, zeros(1, np.int32), zeros(3, np.int32))
+def common_value_read_back(ready, out):
+    return {0: np.array([1]), 1: np.ones(3)}
+
+
+# ----------------------------------------------------------------------------------------- races_warps_and_rounds.cu
+
+
+@launched(1, 64, floats(64), zeros(1))
+def volatile_warp_reduction(x, out):
+    return {1: x.sum(keepdims=True)}
+
+
+@launched(1, 32, ints(32), zeros(32, np.int32))
+def warp_scan_without_syncwarp(x, out):
+    return {1: np.cumsum(x)}
+
+
+@launched(1, 32, ints(32), zeros(32, np.int32))
+def syncwarp_of_half_a_warp(x, out):
+    return {1: x[::-1]}
+
+
+@launched(1, 32, ints(32), zeros(32, np.int32))
+def shuffle_taken_for_a_barrier(x, out):
+    return {1: np.roll(x, -1)}
+
+
+@launched(1, 64, ints(64), zeros(64, np.int32))
+def result_of_the_first_lane(x, out):
+    return {1: np.repeat(x[::32] + 1, 32)}
+
+
+@launched(1, 32, ints(32), zeros(32, np.int32), zeros(32, np.int32))
+def warp_exchange_in_global_memory(x, scratch, out):
+    return {1: x, 2: x[np.arange(32) ^ 5]}
+
+
+@launched(1, 32, ints(32), zeros(32, np.int32))
+def tile_sync_for_the_neighbour_tile(x, out):
+    return {1: x[np.arange(32) ^ 15]}
+
+
+@launched(1, 64, ints(256), zeros(4, np.int32))
+def sums_of_warps_reused_for_the_next_row(x, out):
+    return {1: x.reshape(4, 64).sum(axis=1)}
+
+
+@launched(1, 64, lambda: (ramp(64, np.int32) * 29) % 64)
+def flag_lowered_while_others_ask(x):
+    return {0: np.maximum.accumulate(x)}
+
+
+@launched(1, 64, floats(6 * 64), zeros(64))
+def ring_one_buffer_short(x, out):
+    return {1: x.reshape(6, 64).sum(axis=0)[::-1]}
+
+
+@launched(1, 64, ints(192), zeros(192, np.int32))
+def count_of_the_tile_set_back(x, out):
+    return {1: np.repeat((x % 3 == 0).reshape(3, 64).sum(axis=1), 64)}
+
+
+@launched(1, 64, floats(256), zeros(64))
+def double_buffer_without_the_first_barrier(x, out):
+    return {1: x.reshape(4, 64).sum(axis=0)[np.arange(64) ^ 1]}
+
+
+@launched(3, 32, floats(96), zeros(96))
+def two_global_buffers_and_barriers_of_blocks(a, b):
+    for _ in range(4):
+        a = a + np.roll(a, -1)
+    return {0: a, 1: a}
+
+
+@launched(1, 64, floats(192), zeros(64))
+def stage_refilled_while_read(x, out):
+    return {1: x.reshape(3, 64).sum(axis=0)[::-1]}
+
+
+@launched(1, 64, floats(64), zeros(64))
+def committed_after_the_wait(x, out):
+    return {1: x}
+
+
+@launched(1, 64, floats(64), zeros(64))
+def cleared_while_the_copy_is_on_its_way(x, out):
+    return {1: np.where(np.arange(64) < 60, x, 0)}
