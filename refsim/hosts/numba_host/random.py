@@ -1,7 +1,7 @@
 """``numba.cuda.random``: xoroshiro128+ generators, the same numbers as numba's.
 
-The states are a device array of two 64-bit words per generator, (n, 2), where numba has n records; a kernel hands it
-to the functions below unseen.
+The states are a device array of records, numba's own; they are made here, because numba's own way takes a loop of 128
+steps per generator. The functions for kernels are numba's, written again because this module stands in its place.
 """
 
 # mypy: disallow-untyped-calls=False
@@ -11,10 +11,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int64, uint32, uint64
+from numba import float32, float64, from_dtype, int64, uint32, uint64
 
 from refsim.hosts.memory import allocated
 from refsim.hosts.numba_host.arrays import DeviceNDArray
+
+xoroshiro128p_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
+xoroshiro128p_type = from_dtype(xoroshiro128p_dtype)
 
 TWO_PI_FLOAT32 = np.float32(2 * math.pi)
 TWO_PI_FLOAT64 = np.float64(2 * math.pi)
@@ -35,13 +38,41 @@ def rotl(x, k):  # type: ignore[no-untyped-def]
 def xoroshiro128p_next(states, index):  # type: ignore[no-untyped-def]
     """The next random uint64 of generator ``index``."""
     index = int64(index)
-    s0 = states[index, 0]
-    s1 = states[index, 1]
+    s0 = states[index]["s0"]
+    s1 = states[index]["s1"]
     result = s0 + s1
     s1 ^= s0
-    states[index, 0] = uint64(rotl(s0, uint32(55))) ^ s1 ^ (s1 << uint32(14))
-    states[index, 1] = uint64(rotl(s1, uint32(36)))
+    states[index]["s0"] = uint64(rotl(s0, uint32(55))) ^ s1 ^ (s1 << uint32(14))
+    states[index]["s1"] = uint64(rotl(s1, uint32(36)))
     return result
+
+
+def init_xoroshiro128p_state(states, index, seed):  # type: ignore[no-untyped-def]
+    """Seed generator ``index`` by SplitMix64."""
+    index = int64(index)
+    seed = uint64(seed)
+    z = seed + uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> uint32(30))) * uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> uint32(27))) * uint64(0x94D049BB133111EB)
+    z = z ^ (z >> uint32(31))
+    states[index]["s0"] = z
+    states[index]["s1"] = z
+
+
+def xoroshiro128p_jump(states, index):  # type: ignore[no-untyped-def]
+    """Advance generator ``index`` by 2**64 steps."""
+    index = int64(index)
+    jump = (uint64(0xBEAC0467EBA5FACB), uint64(0xD86B048B86AA9922))
+    s0 = uint64(0)
+    s1 = uint64(0)
+    for i in range(2):
+        for b in range(64):
+            if jump[i] & (uint64(1) << uint32(b)):
+                s0 ^= states[index]["s0"]
+                s1 ^= states[index]["s1"]
+            xoroshiro128p_next(states, index)
+    states[index]["s0"] = s0
+    states[index]["s1"] = s1
 
 
 def uint64_to_unit_float64(x):  # type: ignore[no-untyped-def]
@@ -112,7 +143,7 @@ def _states(n: int, seed: int, start: int) -> np.ndarray[Any, Any]:
     while len(states) < n:
         states = np.concatenate([states, _times(columns, states)])
         columns = _times(columns, columns)
-    return np.ascontiguousarray(states[:n])
+    return np.ascontiguousarray(states[:n]).view(xoroshiro128p_dtype).reshape(n)
 
 
 def _jumped(state: tuple[int, int]) -> tuple[int, int]:
