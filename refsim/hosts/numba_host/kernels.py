@@ -138,8 +138,11 @@ def _passed(arg: Any, copies: list[tuple[Any, Any]]) -> Any:
         return view
     if isinstance(value, tuple):
         return tuple(_passed(item, copies) for item in value)
-    if isinstance(value, np.void):
-        raise NotSimulatedError("a record as kernel argument")
+    if isinstance(value, np.void) and value.dtype.names is not None:
+        record = np.array(value)
+        if hint.copies_out:
+            copies.append((record, value))
+        return record
     if not isinstance(value, np.ndarray):
         return value
     if hint.copies_in:
@@ -153,7 +156,10 @@ def _passed(arg: Any, copies: list[tuple[Any, Any]]) -> Any:
 
 
 def _copy_back(device: Any, host: Any) -> None:
-    if host.flags.writeable:
+    if isinstance(host, np.void):
+        for name in host.dtype.names or ():
+            host[name] = device[name]
+    elif host.flags.writeable:
         np.copyto(host, device)
     elif device.tobytes() != np.array(host, copy=True, order="K").tobytes():
         raise ValueError("a kernel wrote to a host array that is read-only")

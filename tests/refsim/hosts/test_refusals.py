@@ -11,9 +11,6 @@ REFUSED = {
     "inspect_asm of a numba.cuda kernel": "from numba import cuda\n@cuda.jit\ndef f(): pass\nf.inspect_asm()",
     "numba.vectorize(target='cuda')": "import numba\n@numba.vectorize(['f4(f4)'], target='cuda')\ndef f(x): return x",
     "numba.cuda DeviceNDArray.get_ipc_handle": "from numba import cuda\ncuda.device_array(3).get_ipc_handle()",
-    "a record as kernel argument": (
-        "import numpy as np\nfrom numba import cuda\n@cuda.jit\ndef f(x): pass\nf[1, 1](np.zeros(1, [('a', 'f4')])[0])"
-    ),
     "PCI_BUS_ID of a numba.cuda device": "from numba import cuda\ncuda.get_current_device().PCI_BUS_ID",
     "cupy.fuse": "import cupy\n@cupy.fuse()\ndef f(x): return x",
     "cupy.fft": "import cupy\ncupy.fft.fft",
