@@ -32,11 +32,12 @@ class Job:
 
 
 def aligned(values: Any, dtype: Any = None) -> np.ndarray:
-    """A copy that begins at a multiple of 256 bytes."""
+    """A copy that begins at a multiple of 256 bytes, as an allocation of its own."""
     values = np.asarray(values, dtype)
     room = np.empty(values.nbytes + ALIGNMENT, np.uint8)
     start = -room.ctypes.data % ALIGNMENT
-    out = room[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    own = np.frombuffer(memoryview(room)[start : start + values.nbytes], np.uint8)  # no part of another array
+    out = own.view(values.dtype).reshape(values.shape)
     out[...] = values
     return out
 

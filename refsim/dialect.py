@@ -335,11 +335,15 @@ class BlockVote(Expr):
 
 @dataclass
 class Assign:
-    """Bind a local variable. With a place, an int32 overflow of a value that later indexes memory is reported."""
+    """Bind a local variable. With a place, an int32 overflow of a value that later indexes memory is reported.
+
+    `line` is where the statement stands, for counters.
+    """
 
     name: str
     value: Expr
     place: Place | None = None
+    line: Place | None = None
 
 
 @dataclass
@@ -385,6 +389,7 @@ class If:
     condition: Expr
     then: list[Stmt]
     otherwise: list[Stmt]
+    line: Place | None = None
 
 
 @dataclass

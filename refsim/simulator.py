@@ -69,6 +69,7 @@ def launch(
     note_negative_indices: bool = False,
     raise_on_findings: bool = False,
     lanes_per_batch: int = LANES_PER_BATCH,
+    counters: bool = False,
 ) -> Report:
     """Run a CUDA kernel without a GPU, under checks.
 
@@ -92,6 +93,8 @@ def launch(
         Raise `refsim.errors.FindingError` if there are errors.
     lanes_per_batch
         Threads that run in lockstep at most, rounded to whole blocks.
+    counters
+        Count memory traffic, bank conflicts, instructions and divergence: `Report.counters`.
 
     Returns
     -------
@@ -120,7 +123,15 @@ def launch(
     code = compiled(kernel, args, model)
     if hasattr(kernel, "program_arguments"):
         args = kernel.program_arguments(args, model)
-    report = execute(code, model, blocks, threads, args, groups, shared_bytes, note_negative_indices, lanes_per_batch)
+    counting = None
+    if counters:
+        from refsim.counters.code import counting_code
+        from refsim.counters.counting import Counting
+
+        code, counting = counting_code(code), Counting()
+    report = execute(
+        code, model, blocks, threads, args, groups, shared_bytes, note_negative_indices, lanes_per_batch, counting
+    )
     if raise_on_findings:
         report.raise_if_findings()
     return report

@@ -129,11 +129,15 @@ class Report:
         Names of the kernel and of the simulated device.
     findings
         In the order in which they were met; one per kind and source line (pair of lines for races).
+    counters
+        `refsim.counters.Counters`, if the launch was asked to count and its threads did not have to run one at a time;
+        else None.
     """
 
     kernel: str
     device: str
     findings: list[Finding] = field(default_factory=list)
+    counters: Any = None
 
     @property
     def ok(self) -> bool:

@@ -66,6 +66,7 @@ class Batch(Reports):
         self.copies: list[tuple[SharedShadow, LaneSet, Any]] = []
         self.copy_groups: list[list[tuple[SharedShadow, LaneSet, Any]]] = []
         self.memories: list[SharedMemory] = []
+        self.counts: Any = None if run.counting is None else run.counting.collector(self)
 
     # ------------------------------------------------------------------------------------- coordinates
 
@@ -111,7 +112,8 @@ class Batch(Reports):
         size = allocation.size * item.itemsize // word
         memory: Any
         if allocation.space == "local":
-            memory, data = LocalMemory(allocation.name, self, size, dtype), np.empty(0)
+            kind = LocalMemory if self.run.counting is None else self.run.counting.local_memory
+            memory, data = kind(allocation.name, self, size, dtype), np.empty(0)
         else:
             memory = self._shared_memory(allocation.name, size, dtype)
             data = memory.data
@@ -139,7 +141,8 @@ class Batch(Reports):
         return View(memory, np.empty(0), allocation.dtype, 0, shape, _strides(shape), True)
 
     def _shared_memory(self, name: str, size: int, dtype: str) -> SharedMemory:
-        memory = SharedMemory(name, self, size, np.full((size, self.columns), poison(dtype), dtype))
+        kind = SharedMemory if self.run.counting is None else self.run.counting.shared_memory
+        memory: SharedMemory = kind(name, self, size, np.full((size, self.columns), poison(dtype), dtype))
         if self.run.initcheck or self.run.racecheck:
             memory.shadow = SharedShadow(self, size)
         self.memories.append(memory)

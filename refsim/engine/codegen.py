@@ -73,6 +73,9 @@ class LaneCode:
     may_wait: bool
     whole_grid: bool
     types: dict[str, Type]
+    original: tuple[Program, dict[str, Type]] | None = None
+    counting: LaneCode | None = None
+    tables: Any = None
     irregular: set[tuple[Any, ...]] = field(default_factory=set)
     uneven: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -301,6 +304,7 @@ class CodeGenerator(LaneExpressions):
         self.depth += 1
         self.emit(f"if {no} is not None:")
         self.depth += 1
+        self.split(yes, no)
         if not nested:
             self.emit(f"{kept} = {self.tuple_of(saved)}")
         self._cut(yes, cut_then)
@@ -342,6 +346,12 @@ class CodeGenerator(LaneExpressions):
             if nested:
                 return
         self.depth -= 2
+
+    def split(self, yes: str, no: str) -> None:
+        """Called where a branch has divided the set `S`: nothing, unless the code counts."""
+
+    def trip(self, loop: Loop) -> None:
+        """Called where a loop's trip begins: nothing, unless the code counts."""
 
     def _cut(self, lanes: str, names: list[str]) -> None:
         for name in names:
@@ -394,6 +404,7 @@ class CodeGenerator(LaneExpressions):
                 self.emit(f"{trips}, {before} = 0, None")
         self.emit("while True:")
         self.depth += 1
+        self.trip(s)
         if s.condition is not None:
             test, yes, no = self.fresh(), self.fresh("y"), self.fresh("n")
             self.emit(f"{test} = {self.expression(s.condition)}")
@@ -404,6 +415,7 @@ class CodeGenerator(LaneExpressions):
             self.emit(f"if {yes} is None: break")
             self.emit(f"if {no} is not None:")
             self.depth += 1
+            self.split(yes, no)
             cut = "".join(f"{no}.cut({self.name(n)}), " for n in live)
             self.emit(f"{exits}.append(({no}, ({cut})))")
             self._cut(yes, head)
@@ -484,4 +496,6 @@ def _own_variables(expression: Expr) -> Names:
 
 def generate(program: Program, types: dict[str, Type]) -> LaneCode:
     """Compile a program to lane code; `types` gives the type of every assigned variable."""
-    return CodeGenerator(*hoisted(*with_registers(program, types))).generate()
+    code = CodeGenerator(*hoisted(*with_registers(program, types))).generate()
+    code.original = program, types
+    return code

@@ -58,8 +58,10 @@ class Run:
         groups: frozenset[str],
         shared_bytes: int,
         note_negative: bool,
+        counting: Any = None,
     ) -> None:
         self.code = code
+        self.counting = counting
         self.device = device
         self.grid = grid
         self.block = block
@@ -311,7 +313,13 @@ def _add_views(run: Run, arrays: list[tuple[str, Any]], code: LaneCode, views: d
     writeable = any(array.flags.writeable for _, array in arrays)
     raw = _bytes_of(arrays, low, high)
     raw.flags.writeable = writeable
-    memory = GlobalMemory(" / ".join(name for name, _ in arrays), high - low, granule, low, raw)
+    title = " / ".join(name for name, _ in arrays)
+    if run.counting is None:
+        memory = GlobalMemory(title, high - low, granule, low, raw)
+    else:
+        lowest = min(zip(bounds, (array for _, array in arrays), strict=True), key=lambda pair: pair[0])[1]
+        constant = arrays[0][0] in code.program.constants
+        memory = run.counting.global_memory(title, high - low, granule, low, raw, lowest, constant)
     run.memories.append(memory)
     writes = any(name in code.written for name, _ in arrays)
     reads = any(name in code.read for name, _ in arrays)
@@ -488,9 +496,10 @@ def execute(
     shared_bytes: int,
     note_negative: bool,
     lanes_per_batch: int = LANES_PER_BATCH,
+    counting: Any = None,
 ) -> Report:
-    """Run a compiled kernel over its grid and report what was found."""
-    run = Run(code, device, grid, block, groups, shared_bytes, note_negative)
+    """Run a compiled kernel over its grid and report what was found; with `counting`, the code is one that counts."""
+    run = Run(code, device, grid, block, groups, shared_bytes, note_negative, counting)
     if not check_limits(run):
         return run.report_out
     arguments = flat_arguments(args, code.program.parameters)
@@ -513,4 +522,6 @@ def execute(
             original[...] = copy
     if run.initcheck:
         mark_written(views, arguments)
+    if run.counting is not None:
+        run.report_out.counters = run.counting.result(run)
     return run.report_out

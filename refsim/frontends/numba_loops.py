@@ -77,7 +77,7 @@ class Loops(Statements):
         counter = Var(self.fresh("i"), type=kind)
         self.types[counter.name] = kind
         stop, step = self.temporary(stop), self.temporary(step)
-        self.out.append(Assign(counter.name, start))
+        self.out.append(Assign(counter.name, start, line=place))
         if isinstance(step, Const):
             if step.value == 0:
                 raise self.wrong("range() step must not be zero")
@@ -91,7 +91,7 @@ class Loops(Statements):
                 "and", Compare("<", step, zero, type="bool"), Compare(">", counter, stop, type="bool"), type="bool"
             )
             condition = Binary("or", up, down, type="bool")
-        advance: list[Stmt] = [Assign(counter.name, Binary("+", counter, step, type=kind))]
+        advance: list[Stmt] = [Assign(counter.name, Binary("+", counter, step, type=kind), line=place)]
 
         def make(label: str) -> tuple[Loop, Environment | None]:
             leaving = dict(self.environment or {})

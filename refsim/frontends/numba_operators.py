@@ -89,7 +89,7 @@ class Operators(Tuples):
             return value
         name = self.fresh("t")
         self.types[name] = value.type
-        self.out.append(Assign(name, value))
+        self.out.append(Assign(name, value, line=self.place()))
         return Var(name, type=value.type)
 
     def typed(self, question: Callable[..., Any], *args: Any) -> Any:
@@ -234,7 +234,7 @@ class Operators(Tuples):
         name = self.fresh("c")
         self.types[name] = "bool"
         variable = Var(name, type="bool")
-        self.out.append(Assign(name, left))
+        self.out.append(Assign(name, left, line=self.place()))
         taken: list[Stmt] = [*extra, Assign(name, value)]
         self.out.append(If(variable, taken, []) if conjunction else If(variable, [], taken))
         return variable

@@ -108,7 +108,7 @@ class Statements(Expressions):
             return value
         target = self.storage(name, value.type)
         if not (isinstance(value, Var) and value.name == target):
-            self.out.append(Assign(target, value))
+            self.out.append(Assign(target, value, line=self.place()))
         return Var(target, type=value.type)
 
     def _fixed_arrays(self) -> set[str]:
@@ -301,6 +301,7 @@ class Statements(Expressions):
             self.body(node.body if condition else node.orelse)
             return
         assert self.environment is not None
+        line = self.place()
         outer, start = self.out, self.environment
         ends: list[Exit] = []
         sides: list[list[Stmt]] = []
@@ -312,4 +313,4 @@ class Statements(Expressions):
                 ends.append(Exit(self.environment, self.out))
         self.out = outer
         self.environment = self.join(ends)
-        self.out.append(If(condition, sides[0], sides[1]))
+        self.out.append(If(condition, sides[0], sides[1], line))

@@ -91,6 +91,7 @@ class Core:
         self.stable: set[str] = set()
         self.names: dict[str, int] = {}
         self.unused: Node | None = None
+        self.current: Node | None = None  # the statement at hand
 
     if TYPE_CHECKING:
 
@@ -159,7 +160,7 @@ class Core:
         """Assign a program variable; with a node, an overflow of an int that later indexes memory is reported."""
         assert isinstance(variable, Var)
         place = self.place(node) if node is not None and variable.type == "int32" else None
-        self.out.append(Assign(variable.name, value, place))
+        self.out.append(Assign(variable.name, value, place, self.place(self.current)))
 
     def temporary(self, value: Expr) -> Expr:
         """The value in a variable of its own, unless it cannot change."""

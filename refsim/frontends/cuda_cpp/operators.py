@@ -42,7 +42,7 @@ class Operators(Literals):
         if isinstance(condition, Const):
             self.out.extend(then if condition.value else otherwise)
         elif then or otherwise:
-            self.out.append(If(condition, then, otherwise))
+            self.out.append(If(condition, then, otherwise, self.place(self.current)))
 
     def _r_binaryoperator(self, node: Node) -> Value:
         op, (left, right) = node.get("opcode"), node.inner

@@ -25,6 +25,11 @@ class Statements(Declarations):
 
     def statement(self, node: Node) -> None:
         """Translate one statement."""
+        outer, self.current = self.current, node
+        self._statement(node)
+        self.current = outer
+
+    def _statement(self, node: Node) -> None:
         handler: Callable[[Node], None] | None = getattr(self, f"_s_{node.kind.lower()}", None)
         if handler is not None:
             handler(node)

@@ -1,0 +1,283 @@
+"""Counters of kernels whose traffic can be worked out by hand, in both front ends."""
+
+import numpy as np
+import pytest
+from numba import cuda, float32, float64, int32
+
+import refsim
+from refsim.counters import Traffic
+
+WARPS = 4
+
+
+def count(kernel, grid, block, *args, **options):
+    report = refsim.launch(kernel, grid, block, *args, counters=True, **options)
+    assert report.ok, report
+    return report.counters
+
+
+def test_off_by_default():
+    def nothing(x):
+        pass
+
+    assert refsim.launch(nothing, 1, 1, np.zeros(1)).counters is None
+
+
+def _copy(x, out, stride, shift):
+    i = cuda.grid(1)
+    out[i] = x[i * stride + shift]
+
+
+@pytest.mark.parametrize(
+    ("stride", "shift", "dtype", "sectors"),
+    [
+        (1, 0, np.float32, 4),  # 128 bytes in a row
+        (1, 1, np.float32, 5),  # begun 4 bytes later
+        (2, 0, np.float32, 8),
+        (8, 0, np.float32, 32),
+        (32, 0, np.float32, 32),
+        (0, 3, np.float32, 1),
+        (1, 0, np.float64, 8),
+        (1, 0, np.int8, 1),
+        (1, 0, np.float16, 2),
+    ],
+)
+@pytest.mark.parametrize("lanes_per_batch", [32, 65536])
+def test_sectors_of_a_stride(stride, shift, dtype, sectors, lanes_per_batch):
+    x = np.zeros(32 * WARPS * 33, dtype)
+    out = np.zeros(32 * WARPS, dtype)
+    counters = count(_copy, 2, 64, x, out, stride, shift, lanes_per_batch=lanes_per_batch)
+    item = x.itemsize
+    assert counters.global_load == Traffic(WARPS, 128, 128 * item, sectors * WARPS)
+    assert counters.global_store.sectors == WARPS * item
+    assert counters.global_load.efficiency == item / sectors
+
+
+def test_a_part_of_an_array_begins_where_it_begins():
+    base, out = np.zeros(100, np.float32), np.zeros(32, np.float32)
+    assert count(_copy, 1, 32, base[8:], out, 1, 0).global_load.sectors == 4
+    assert count(_copy, 1, 32, base[9:], out, 1, 0).global_load.sectors == 5
+
+
+def test_lanes_that_take_no_part_ask_for_nothing():
+    def odd(x, out):
+        i = cuda.threadIdx.x
+        if i % 2 == 1:
+            out[i] = x[8 * i]
+        elif i < 4:
+            out[i] = 1
+
+    x, out = np.zeros(512, np.float32), np.zeros(40, np.float32)
+    counters = count(odd, 3, 40, x, out)
+    assert counters.global_load == Traffic(requests=6, lanes=60, bytes=240, sectors=60)
+    # per block: 2 warps at the first branch, both divided; then 2 warps at the second, of which one is divided
+    assert counters.branches == 3 * 4
+    assert counters.divergent_branches == 3 * 3
+    assert counters.global_store.requests == 3 * 3
+
+
+def test_instructions_and_operations():
+    def horner(x, out, n):
+        i = cuda.threadIdx.x
+        total = float32(0)
+        for _ in range(n):
+            total = total * x[i] + x[i]
+        out[i] = total / x[i]
+        cuda.syncthreads()
+
+    x, out = np.ones(48, np.float32), np.zeros(48, np.float32)
+    counters = count(horner, 2, 48, x, out, 5)
+    threads, warps = 96, 4
+    assert counters.instructions["float_mul"] == counters.instructions["float_add"] == 5 * threads
+    assert counters.warp_instructions["float_mul"] == 5 * warps
+    assert counters.instructions["float_div"] == threads
+    assert counters.operations == {"float32": 11 * threads}
+    assert counters.flops == 11 * threads
+    assert counters.branches == 6 * warps  # the test of the loop
+    assert counters.divergent_branches == 0
+    assert counters.barriers == warps
+    assert counters.instructions["global_load"] == 11 * threads
+    assert counters.global_load.requests == 11 * warps
+    moved = (11 * 2 * (4 + 2) + 2 * (4 + 2)) * 32
+    assert counters.moved_bytes == moved
+    assert counters.arithmetic_intensity == 11 * threads / moved
+    assert counters.warp_efficiency == 48 / 64
+
+
+def test_lines_add_up_to_the_whole():
+    def kernel(x, out):
+        i = cuda.threadIdx.x
+        out[i] = x[i] * 2.0
+        if i < 5:
+            out[i] += x[0]
+
+    x, out = np.ones(64), np.zeros(64)
+    counters = count(kernel, 1, 64, x, out)
+    texts = {line.text.strip(): counts for line, counts in counters.lines.items()}
+    assert texts["out[i] = x[i] * 2.0"].global_load == Traffic(2, 64, 512, 16)
+    assert texts["out[i] += x[0]"].global_load == Traffic(2, 10, 80, 3)
+    assert texts["if i < 5:"].divergent_branches == 1
+    assert texts["if i < 5:"].branches == 2
+    for name in ("branches", "divergent_branches", "flops", "moved_bytes", "bank_conflicts"):
+        assert getattr(counters, name) == sum(getattr(counts, name) for counts in counters.lines.values())
+
+
+def test_atomics_and_their_contention():
+    def histogram(keys, bins):
+        cuda.atomic.add(bins, keys[cuda.grid(1)], 1)
+
+    keys = np.r_[np.zeros(32, np.int64), np.arange(32), np.arange(32) // 8 * 8]
+    counters = count(histogram, 3, 32, keys, np.zeros(64, np.int32))
+    assert counters.global_atomic == Traffic(
+        requests=3, lanes=96, bytes=384, sectors=1 + 4 + 4, addresses=1 + 32 + 4, most_on_one_address=32
+    )
+    assert counters.global_atomic.multiplicity == 96 / 37
+    assert counters.instructions["atomic"] == 96
+
+
+def test_local_arrays():
+    def kernel(places, out):
+        i = cuda.threadIdx.x
+        kept = cuda.local.array(4, float32)  # indexed by numbers that all threads share: registers
+        spilled = cuda.local.array(8, float64)
+        for j in range(4):
+            kept[j] = j
+            spilled[j] = j
+        out[i] = kept[1] + spilled[places[i]]
+
+    counters = count(kernel, 1, 32, np.arange(32) % 4, np.zeros(32))
+    assert counters.local_store == Traffic(4, 128, 1024, 4 * 8)
+    # word w of lane l lies at 128 w + 4 l: 8 lanes share a sector for equal places, and here all four places occur
+    assert counters.local_load == Traffic(1, 32, 256, 2 * 4 * 4)
+
+
+def test_constant_arrays():
+    table = np.arange(8.0)
+
+    def kernel(out):
+        i = cuda.threadIdx.x
+        values = cuda.const.array_like(table)
+        out[i] = values[i % 8]
+
+    counters = count(kernel, 1, 32, np.zeros(32))
+    assert counters.of("constant", "load").requests == 1
+    assert counters.global_load == Traffic()
+
+
+def test_unknown_traffic_is_named():
+    counters = count(_copy, 1, 32, np.zeros(64), np.zeros(32), 1, 0)
+    with pytest.raises(ValueError, match="texture"):
+        counters.of("texture", "load")
+
+
+# ---------------------------------------------------------------------------------------------------- C++
+
+
+def test_vectors_are_one_request():
+    code = r"""
+    extern "C" __global__ void copy(const float4* x, float4* out, const float2* pairs, float* sums) {
+        int i = threadIdx.x;
+        out[i] = x[i];
+        float2 pair = pairs[i];
+        sums[i] = pair.x + pair.y + x[i].z;
+    }
+    """
+    x, out = np.zeros(128, np.float32), np.zeros(128, np.float32)
+    pairs, sums = np.zeros(64, np.float32), np.zeros(32, np.float32)
+    counters = count(refsim.RawKernel(code, "copy"), 1, 32, x, out, pairs, sums)
+    lines = {line.text.strip(): counts for line, counts in counters.lines.items()}
+    assert lines["out[i] = x[i];"].global_load == Traffic(1, 32, 512, 16)
+    assert lines["out[i] = x[i];"].global_store == Traffic(1, 32, 512, 16)
+    assert lines["float2 pair = pairs[i];"].global_load == Traffic(1, 32, 256, 8)
+    # one member alone is one number
+    assert lines["sums[i] = pair.x + pair.y + x[i].z;"].global_load == Traffic(1, 32, 128, 16)
+    assert counters.operations == {"float32": 64}
+
+
+def test_lines_of_cpp():
+    code = r"""
+    __device__ float twice(float x) {
+        float result = 2.0f * x;
+        return result;
+    }
+    extern "C" __global__ void kernel(float* x, int n) {
+        for (int i = threadIdx.x; i < n; i += 32) {
+            if (i % 2) {
+                x[i] = twice(x[i]);
+            }
+        }
+    }
+    """
+    counters = count(refsim.RawKernel(code, "kernel"), 1, 32, np.ones(80, np.float32), np.int32(80))
+    lines = {line.text.strip(): counts for line, counts in counters.lines.items()}
+    assert lines["float result = 2.0f * x;"].operations == {"float32": 40}
+    assert lines["x[i] = twice(x[i]);"].global_load.requests == 3
+    assert lines["for (int i = threadIdx.x; i < n; i += 32) {"].branches == 4
+    assert lines["for (int i = threadIdx.x; i < n; i += 32) {"].divergent_branches == 1
+    assert lines["if (i % 2) {"].branches == 3
+    assert lines["if (i % 2) {"].divergent_branches == 3
+
+
+# ------------------------------------------------------------------------------------------------ any pattern
+
+
+def _shuffled(x, places, out):
+    cells = cuda.shared.array(1024, int32)
+    i = cuda.threadIdx.x
+    cells[i] = i
+    cuda.syncthreads()
+    place = places[cuda.grid(1)]
+    if place >= 0:
+        out[cuda.grid(1)] = cells[place % 1024] + x[place]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_places_against_a_loop_over_warps(seed):
+    """Sectors and wavefronts of scattered accesses, one warp at a time in plain Python."""
+    generator = np.random.default_rng(seed)
+    blocks, threads = 3, 72
+    places = generator.integers(-1, (4, 60, 700, 4000)[seed], blocks * threads)
+    x, out = np.zeros(4000, np.int16), np.zeros(blocks * threads, np.int64)
+    report = refsim.launch(_shuffled, blocks, threads, x, places, out, counters=True, checks="none")
+    sectors = wavefronts = requests = 0
+    for block in range(blocks):
+        for start in range(0, threads, 32):
+            warp = [int(p) for p in places[block * threads :][start : min(start + 32, threads)] if p >= 0]
+            if not warp:
+                continue
+            requests += 1
+            sectors += len({2 * p // 32 for p in warp})
+            banks = {}
+            for p in warp:
+                banks.setdefault(p % 1024 % 32, set()).add(p % 1024)
+            wavefronts += max(len(words) for words in banks.values())
+    line = next(c for line, c in report.counters.lines.items() if "cells[place" in line.text)
+    lanes = int((places >= 0).sum())
+    assert line.global_load == Traffic(requests, lanes, 2 * lanes, sectors)
+    assert line.shared_load == Traffic(requests, lanes, 4 * lanes, 0, wavefronts, wavefronts - requests)
+
+
+def test_findings_and_results_are_the_same_with_counters():
+    def racy(x, out):
+        cells = cuda.shared.array(64, float32)
+        i = cuda.threadIdx.x
+        cells[i] = x[i]
+        out[i] = cells[(i + 1) % 64]
+
+    results = []
+    for counters in (False, True):
+        x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+        results.append((str(refsim.launch(racy, 1, 64, x, out, counters=counters)), out.tolist()))
+    assert results[0] == results[1]
+
+
+def test_threads_that_wait_for_each_other_are_not_counted():
+    def lock(mutex, total):
+        while cuda.atomic.cas(mutex, 0, 0, 1) != 0:
+            pass
+        total[0] += 1
+        cuda.threadfence()
+        cuda.atomic.exch(mutex, 0, 0)
+
+    report = refsim.launch(lock, 1, 8, np.zeros(1, np.int32), np.zeros(1, np.int32), counters=True)
+    assert report.counters is None
