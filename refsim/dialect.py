@@ -275,6 +275,20 @@ class NullPointer(Expr):
 
 
 @dataclass(frozen=True)
+class SharedAddress(Expr):
+    """The 32-bit address of a pointer within the shared memory of its block (uint32)."""
+
+    pointer: Expr
+
+
+@dataclass(frozen=True)
+class SharedPointer(Expr):
+    """The pointer that a 32-bit address within shared memory stands for."""
+
+    address: Expr
+
+
+@dataclass(frozen=True)
 class LoadAt(Expr):
     """A scalar at a pointer, which must be a multiple of the scalar's size."""
 
@@ -372,6 +386,43 @@ class Align:
 
     pointer: Expr
     bytes: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """How one operand of a matrix instruction lies in the registers of a warp.
+
+    Attributes
+    ----------
+    role
+        ``a`` (rows × depth), ``b`` (depth × columns) or ``c`` (rows × columns, also the result).
+    dtype
+        Scalar type of an element; ``tfloat32`` is a float32 of which the low 13 bits are not looked at.
+    rows, columns
+        Extents of the matrix.
+    packed
+        Elements in one register.
+    """
+
+    role: str
+    dtype: str
+    rows: int
+    columns: int
+    packed: int
+
+
+@dataclass
+class MatrixMultiply:
+    """``d = a × b + c`` by all lanes of a warp; each operand is the registers of a `Fragment`, `targets` those of d."""
+
+    name: str
+    targets: tuple[str, ...]
+    fragments: tuple[Fragment, Fragment, Fragment, Fragment]
+    a: tuple[Expr, ...]
+    b: tuple[Expr, ...]
+    c: tuple[Expr, ...]
+    saturate: bool
     place: Place
 
 
@@ -476,6 +527,7 @@ Stmt = (
     | Store
     | StoreAt
     | Align
+    | MatrixMultiply
     | Effect
     | If
     | Block
@@ -570,6 +622,13 @@ def walk_statements(body: list[Stmt]) -> Iterator[Stmt]:
         elif isinstance(statement, Loop):
             yield from walk_statements(statement.body)
             yield from walk_statements(statement.step)
+
+
+def assigned_names(statement: Stmt) -> tuple[str, ...]:
+    """Variables that a statement itself assigns."""
+    if isinstance(statement, Assign):
+        return (statement.name,)
+    return statement.targets if isinstance(statement, MatrixMultiply) else ()
 
 
 EFFECTS = (Atomic, AtomicAt, Warp, BlockVote)

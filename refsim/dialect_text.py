@@ -32,6 +32,7 @@ from refsim.dialect import (
     Load,
     LoadAt,
     Loop,
+    MatrixMultiply,
     NullPointer,
     PointerAdd,
     PointerCompare,
@@ -40,6 +41,8 @@ from refsim.dialect import (
     Program,
     Rearranged,
     Select,
+    SharedAddress,
+    SharedPointer,
     Slice,
     SliceItem,
     Stmt,
@@ -126,6 +129,9 @@ SIMPLE: dict[type, Callable[[Any], str]] = {
         f"store {'volatile ' * s.volatile}{s.value.type} {expression(s.pointer)} = {expression(s.value)}"
     ),
     Align: lambda s: f"align {expression(s.pointer)} to {s.bytes}",
+    MatrixMultiply: lambda s: (
+        f"{', '.join(s.targets)} = {s.name}({_list(s.a)}; {_list(s.b)}; {_list(s.c)})"
+    ),
     Effect: lambda s: expression(s.value),
     Break: lambda s: f"break {s.label}",
     Barrier: lambda s: f"barrier {s.scope}",
@@ -183,6 +189,8 @@ EXPRESSIONS: dict[type, Callable[[Any], str]] = {
     PointerDifference: lambda e: f"({expression(e.left)} - {expression(e.right)} bytes)",
     PointerCompare: _binary,
     NullPointer: lambda e: "null",
+    SharedAddress: lambda e: f"shared address {expression(e.pointer)}",
+    SharedPointer: lambda e: f"shared pointer {expression(e.address)}",
     LoadAt: lambda e: f"load {'volatile ' * e.volatile}{e.type} {expression(e.pointer)}",
     AtomicAt: lambda e: f"atomic {e.op} {e.type} {expression(e.pointer)} ({_list(e.args)}) scope {e.scope}",
     Warp: lambda e: f"warp {e.op}({_list(e.args)})",

@@ -10,7 +10,7 @@ import numpy as np
 from refsim.checks.reports import Reports
 from refsim.checks.shared_shadow import SharedShadow
 from refsim.dialect import Allocation, RecordType, dtype_name
-from refsim.engine import atomics, warp
+from refsim.engine import atomics, matrix, shared_addresses, warp
 from refsim.engine.joins import Exit, merge
 from refsim.engine.lane_types import poison, same_value
 from refsim.engine.lanes import Irregular, LaneSet
@@ -146,7 +146,12 @@ class Batch(Reports):
         if self.run.initcheck or self.run.racecheck:
             memory.shadow = SharedShadow(self, size)
         self.memories.append(memory)
+        memory.number = len(self.memories)
         return memory
+
+    def shared_pointer(self, address: Any) -> Any:
+        """The pointer that a 32-bit address within shared memory stands for."""
+        return shared_addresses.decode(self.memories, address)
 
     def _dynamic(self, allocation: Allocation, dtype: str) -> Any:
         """Dynamic shared memory: every array of it begins at the same byte."""
@@ -351,6 +356,10 @@ class Batch(Reports):
     def warp(self, lanes: LaneSet, site: int, op: str, args: tuple[Any, ...], dtype: str) -> Any:
         """A warp-wide operation."""
         return warp.run(self, lanes, site, op, args, dtype)
+
+    def matrix(self, lanes: LaneSet, site: int, spec: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A matrix multiplication by all lanes of each warp."""
+        return matrix.multiply(self, lanes, site, spec, args)
 
     # ---------------------------------------------------------------------------------------- atomics
 

@@ -35,6 +35,7 @@ from refsim.dialect import (
     Load,
     LoadAt,
     Loop,
+    MatrixMultiply,
     PointerType,
     Print,
     Program,
@@ -45,6 +46,7 @@ from refsim.dialect import (
     Var,
     Warp,
     WarpBarrier,
+    assigned_names,
     item_bytes,
     walk_expressions,
     walk_statements,
@@ -246,6 +248,13 @@ class CodeGenerator(LaneExpressions):
         site = self.site(s.place, "access to", "access", s.pointer)
         self.emit(f"align_at(S, {site}, {self.expression(s.pointer)}, {s.bytes})")
 
+    def _matrixmultiply(self, s: MatrixMultiply) -> None:
+        site = self.site(s.place, s.name, s.name)
+        spec = self.constant((s.name, s.fragments, s.saturate))
+        args = "".join(self.expression(e) + ", " for e in (*s.a, *s.b, *s.c))
+        targets = "".join(self.name(target) + ", " for target in s.targets)
+        self.emit(f"{targets}= {self.synchronised('matrix', site, f'{spec}, ({args})')}")
+
     def _effect(self, s: Effect) -> None:
         if isinstance(s.value, Atomic):
             self._atomic_call(s.value, used=False)
@@ -443,6 +452,7 @@ class CodeGenerator(LaneExpressions):
             return None
         relevant: set[str] = set() if s.condition is None else set(_own_variables(s.condition))
         pure: list[Assign] = []
+        written: set[str] = set()
         for statement in walk_statements(s.body):
             if isinstance(statement, Assign):
                 pure.append(statement)
@@ -450,6 +460,7 @@ class CodeGenerator(LaneExpressions):
                     if isinstance(part, (Atomic, Load, Warp, BlockVote)):
                         relevant |= variables(part)
             else:
+                written |= set(assigned_names(statement))
                 relevant |= variables(statement)
         size = -1
         while size != len(relevant):
@@ -457,7 +468,7 @@ class CodeGenerator(LaneExpressions):
             for statement in pure:
                 if statement.name in relevant:
                     relevant |= variables(statement)
-        changed = {statement.name for statement in pure}
+        changed = {statement.name for statement in pure} | written
         return sorted(relevant & changed)
 
 

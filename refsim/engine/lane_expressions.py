@@ -14,7 +14,6 @@ from refsim.dialect import (
     INTEGERS,
     ITEM_BYTES,
     ArrayType,
-    Assign,
     Atomic,
     AtomicAt,
     Binary,
@@ -39,6 +38,8 @@ from refsim.dialect import (
     Program,
     Rearranged,
     Select,
+    SharedAddress,
+    SharedPointer,
     Slice,
     SliceItem,
     Stride,
@@ -46,9 +47,10 @@ from refsim.dialect import (
     Unary,
     Var,
     Warp,
+    assigned_names,
     walk_statements,
 )
-from refsim.engine import intrinsics, pointer_bits, pointers, rearranged
+from refsim.engine import intrinsics, pointer_bits, pointers, rearranged, shared_addresses
 from refsim.engine.joins import rejoin
 from refsim.engine.lane_functions import logical_not, select, select_uint64, unite, wrap_int64
 from refsim.engine.lane_types import bitcast
@@ -203,8 +205,9 @@ class LaneExpressions:
             "pointer_difference": pointers.difference,
             "pointer_compare": pointers.compare,
             "null_pointer": pointers.NULL,
+            "shared_address": shared_addresses.encode,
         }
-        assigned = {s.name for s in walk_statements(program.body) if isinstance(s, Assign)}
+        assigned = {name for s in walk_statements(program.body) for name in assigned_names(s)}
         self.fixed = {name for name, _ in program.parameters if name not in assigned}
         self.fixed |= {allocation.name for allocation in program.allocations}
 
@@ -434,6 +437,12 @@ class LaneExpressions:
 
     def _e_nullpointer(self, e: NullPointer) -> str:
         return "null_pointer"
+
+    def _e_sharedaddress(self, e: SharedAddress) -> str:
+        return f"shared_address({self.expression(e.pointer)})"
+
+    def _e_sharedpointer(self, e: SharedPointer) -> str:
+        return f"B.shared_pointer({self.expression(e.address)})"
 
     def _e_loadat(self, e: LoadAt) -> str:
         awaited = id(e) in self.awaited

@@ -11,9 +11,11 @@ from refsim.dialect import (
     Break,
     If,
     Loop,
+    MatrixMultiply,
     Program,
     Stmt,
     Var,
+    assigned_names,
     walk_expressions,
 )
 
@@ -64,8 +66,8 @@ class Liveness:
         known = self._effects.get(id(statement))
         if known is not None:
             return known
-        if isinstance(statement, Assign):
-            found = frozenset({statement.name}), NONE
+        if isinstance(statement, (Assign, MatrixMultiply)):
+            found = frozenset(assigned_names(statement)), NONE
         elif isinstance(statement, Break):
             found = NONE, frozenset({statement.label})
         else:
@@ -86,6 +88,8 @@ class Liveness:
     def _before(self, statement: Stmt, after: Names) -> Names:
         if isinstance(statement, Assign):
             return (after - {statement.name}) | self._reads_of(statement)
+        if isinstance(statement, MatrixMultiply):
+            return (after - set(statement.targets)) | self._reads_of(statement)
         if isinstance(statement, Break):
             return self.at_exit[statement.label]
         if not isinstance(statement, (If, Block, Loop)):

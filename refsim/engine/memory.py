@@ -108,6 +108,7 @@ class SharedMemory:
     def __init__(self, name: str, batch: Batch, size: int, data: Array) -> None:
         self.name = name
         self.batch = batch
+        self.number = 0  # in shared addresses, among the arrays of its block
         self.columns = batch.columns
         self.size = size
         self.data = data

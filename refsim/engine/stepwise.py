@@ -15,12 +15,14 @@ import numpy as np
 
 from refsim.engine.lane_types import lane_dtype, same_value
 from refsim.engine.lanes import LaneSet
+from refsim.engine.matrix import register_types
 
 if TYPE_CHECKING:
     from refsim.engine.batch import Batch
 
 MOST_THREADS = 16384
-WAITING = frozenset({"barrier", "grid_barrier", "block_vote", "warp_barrier", "warp"})
+OF_A_WARP = frozenset({"warp", "warp_barrier", "matrix"})
+WAITING = OF_A_WARP | {"barrier", "grid_barrier", "block_vote"}
 
 
 class Thread:
@@ -151,7 +153,7 @@ class Schedule:
         for thread in alive:
             warps.setdefault((thread.column, thread.number // self.warp_size), []).append(thread)
         for members in warps.values():
-            sites = {t.stop[2] for t in members if t.stop is not None and t.kind in ("warp", "warp_barrier")}
+            sites = {t.stop[2] for t in members if t.stop is not None and t.kind in OF_A_WARP}
             for site in sites:
                 here = [t for t in members if t.stop is not None and t.stop[2] == site]
                 if force or all(self._complete(thread, here, members) for thread in here):
@@ -163,6 +165,8 @@ class Schedule:
         """True if every living lane that a thread's mask names has come."""
         assert thread.stop is not None
         kind, _, _, payload = thread.stop
+        if kind == "matrix":
+            return all(other in here for other in members)
         args = payload[1] if kind == "warp" else payload
         if not args:
             return True
@@ -177,6 +181,15 @@ class Schedule:
             masks = self._column(threads, lambda p: p[0], np.int64)
             self.batch.warp_barrier(lanes, site, masks)
             self._go_on(threads, [None] * len(threads))
+            return
+        if kind == "matrix":
+            spec, args = payload
+            types = register_types(spec)
+            values = tuple(
+                self._column(threads, lambda p, i=i: p[1][i], lane_dtype(types[i])) for i in range(len(args))
+            )
+            results = [np.broadcast_to(r, (len(threads), 1)) for r in self.batch.matrix(lanes, site, spec, values)]
+            self._go_on(threads, [tuple(_scalar(r[i, 0]) for r in results) for i in range(len(threads))])
             return
         op, args, dtype = payload
         kinds = [np.int64, lane_dtype(dtype), np.int64, np.int64]

@@ -19,6 +19,8 @@ from refsim.dialect import (
     Program,
     Rearranged,
     Select,
+    SharedAddress,
+    SharedPointer,
     Slice,
     Stmt,
     Store,
@@ -28,6 +30,8 @@ from refsim.dialect import (
     walk_expressions,
     walk_statements,
 )
+
+ADDRESSED = "<shared address>"  # stands for every array whose address within shared memory was taken
 
 
 class Uses:
@@ -45,6 +49,9 @@ class Uses:
         for s in statements:
             if isinstance(s, Assign) and isinstance(s.value.type, (ArrayType, PointerType)):
                 self._origins.setdefault(s.name, set()).update(_roots(s.value))
+            for part in walk_expressions(s):
+                if isinstance(part, SharedAddress):
+                    self._origins.setdefault(ADDRESSED, set()).update(_roots(part.pointer))
         dropped = {id(s.value) for s in statements if isinstance(s, Effect)}
         self.atomic_results = False
         written: set[str] = set()
@@ -113,4 +120,6 @@ def _roots(expression: Expr) -> set[str]:
         return _roots(expression.pointer)
     if isinstance(expression, Select):
         return _roots(expression.then) | _roots(expression.otherwise)
+    if isinstance(expression, SharedPointer):
+        return {ADDRESSED}
     return {expression.name} if isinstance(expression, (Var, ConstArray)) else set()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from refsim.engine.batch import Batch
 
 
-class _Dense:
+class Dense:
     """A set's view of its warps, over all threads × blocks (or one column where blocks do not differ).
 
     `present` says which threads take part; values are spread out to that shape.
@@ -73,6 +73,10 @@ class _Dense:
         return np.repeat(masks, self.size, axis=0)[: self.batch.threads].astype(np.int64)
 
 
+# reads of a named lane: instructions that all lanes of a warp must execute
+WHOLE_WARP = frozenset({"ldmatrix", "stmatrix", "movmatrix"})
+
+
 def _exited(batch: Batch) -> Any:
     gone = np.zeros((batch.threads, batch.columns), bool)
     for lanes in batch.exits:
@@ -80,7 +84,7 @@ def _exited(batch: Batch) -> Any:
     return gone
 
 
-def _check(batch: Batch, dense: _Dense, mask: Any, site: int, names: str) -> Any:
+def _check(batch: Batch, dense: Dense, mask: Any, site: int, names: str) -> Any:
     """Report lanes named in the mask that are not there; returns which threads each mask names, per thread bit."""
     full = batch.run.device.full_mask
     if (
@@ -150,9 +154,24 @@ class Meeting:
         return [t for t in range(first, last) if t != thread and self.joins(thread, t, column)]
 
 
+def check_whole_warps(batch: Batch, dense: Dense, site: int, name: str) -> None:
+    """Report warps of which not every lane executes an instruction that needs all of them."""
+    there = dense.by_warp(dense.present)
+    partial = there.any(axis=1) & ~there.all(axis=1)
+    if not partial.any():
+        return
+    warp, column = (int(i) for i in np.argwhere(partial)[0])
+    thread = warp * dense.size + int(np.flatnonzero(there[warp, :, column])[0])
+    missing = [int(lane) for lane in np.flatnonzero(~there[warp, :, column])]
+    shown = ", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else "")
+    columns = dense.lanes.b.reshape(-1) if dense.regular else np.arange(dense.columns)
+    message = f"{name} needs all lanes of the warp; lanes {shown} do not take part here"
+    batch.report_warp(dense.lanes, site, int(columns[min(column, len(columns) - 1)]), thread, message)
+
+
 def check_mask(batch: Batch, lanes: LaneSet, mask: Any, site: int) -> None:
     """Check the mask of a warp barrier."""
-    _check(batch, _Dense(batch, lanes), mask, site, "syncwarp")
+    _check(batch, Dense(batch, lanes), mask, site, "syncwarp")
 
 
 def run(batch: Batch, lanes: LaneSet, site: int, op: str, args: tuple[Any, ...], dtype: str) -> Any:
@@ -163,31 +182,35 @@ def run(batch: Batch, lanes: LaneSet, site: int, op: str, args: tuple[Any, ...],
     op
         ``shfl_sync``, ``shfl_up_sync``, ``shfl_down_sync``, ``shfl_xor_sync``, ``all_sync``, ``any_sync``,
         ``eq_sync``, ``ballot_sync``, ``match_any_sync``, ``match_all_sync.mask``, ``match_all_sync.pred``,
-        ``activemask`` or ``lanemask_lt``.
+        ``activemask`` or ``lanemask_lt``; or ``ldmatrix`` and its kin, which read a lane as ``shfl_sync`` does and
+        need the whole warp.
     args
         Lane values; the mask first, except for the last two.
     dtype
         Scalar type of the shuffled or compared value.
     """
-    dense = _Dense(batch, lanes)
+    dense = Dense(batch, lanes)
     if op == "activemask":
         return dense.collect(dense.ballot(np.ones_like(dense.present)))
     if op == "lanemask_lt":
         return dense.collect((np.int64(1) << dense.lane) - 1)
+    if op in WHOLE_WARP:
+        check_whole_warps(batch, dense, site, op)
+        return _shuffle(batch, dense, op, args, dtype, site)
     _check(batch, dense, args[0], site, op)
     if op.startswith("shfl"):
         return _shuffle(batch, dense, op, args, dtype, site)
     return _vote(dense, op, args, dtype)
 
 
-def _shuffle(batch: Batch, dense: _Dense, op: str, args: tuple[Any, ...], dtype: str, site: int) -> Any:
+def _shuffle(batch: Batch, dense: Dense, op: str, args: tuple[Any, ...], dtype: str, site: int) -> Any:
     """Arguments: mask, value, lane or distance, and the width of the segments in which lanes are counted."""
     values = dense.spread(args[1], lane_dtype(dtype), poison(dtype))
     step = dense.spread(args[2], np.int64)
     width = dense.spread(args[3], np.int64) if len(args) > 3 else dense.size
     lane = dense.lane
     first = lane - lane % width
-    if op == "shfl_sync":
+    if op == "shfl_sync" or op in WHOLE_WARP:
         source = first + step % width
     elif op == "shfl_up_sync":
         source = np.where(lane - step >= first, lane - step, lane)
@@ -207,7 +230,9 @@ def _shuffle(batch: Batch, dense: _Dense, op: str, args: tuple[Any, ...], dtype:
         from_there = np.take_along_axis(np.broadcast_to(dense.present, safe.shape), safe, axis=0)
         result = np.take_along_axis(np.broadcast_to(values, safe.shape), safe, axis=0)
     wrong = dense.present & ~(from_there & inside)
-    if wrong.any():
+    if wrong.any() and op in WHOLE_WARP:  # reported as a warp that is not whole
+        result = np.where(wrong, poison(dtype), result)
+    elif wrong.any():
         thread, column = (int(i) for i in np.argwhere(wrong)[0])
         columns_of = dense.lanes.b.reshape(-1) if dense.regular else np.arange(dense.columns)
         target = int(np.broadcast_to(source, wrong.shape)[thread, column]) % dense.size
@@ -217,7 +242,7 @@ def _shuffle(batch: Batch, dense: _Dense, op: str, args: tuple[Any, ...], dtype:
     return dense.collect(result)
 
 
-def _vote(dense: _Dense, op: str, args: tuple[Any, ...], dtype: str) -> Any:
+def _vote(dense: Dense, op: str, args: tuple[Any, ...], dtype: str) -> Any:
     masks = dense.spread(args[0], np.int64)
     named = (
         (np.broadcast_to(masks, dense.present.shape if masks.shape[1] == 1 else masks.shape) >> dense.lane) & 1

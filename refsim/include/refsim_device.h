@@ -109,3 +109,5 @@ REFSIM_DEVICE int __dp2a_hi(int, int, int);
 REFSIM_DEVICE bool __isShared(const void*);
 REFSIM_DEVICE bool __isGlobal(const void*);
 REFSIM_DEVICE size_t __cvta_generic_to_shared(const void*);
+REFSIM_DEVICE size_t __cvta_generic_to_global(const void*);
+REFSIM_DEVICE void* __cvta_shared_to_generic(size_t);

@@ -30,16 +30,16 @@ def _count(name: str, kind: str) -> Handler:
     return translate
 
 
-def _high_product(kind: str) -> Handler:
+def high_product(a: Expr, b: Expr) -> Expr:
     """Upper half of a 32-bit by 32-bit product."""
+    kind = str(a.type)
+    wide = "int64" if kind == "int32" else "uint64"
+    product = folding.binary("*", folding.convert(a, wide), folding.convert(b, wide))
+    return folding.convert(folding.binary(">>", product, folding.integer(32, wide)), kind)
 
-    def translate(t: Declarations, call: Call) -> Value:
-        a, b = numbers(t, call, kind, kind)
-        wide = "int64" if kind == "int32" else "uint64"
-        product = folding.binary("*", folding.convert(a, wide), folding.convert(b, wide))
-        return folding.convert(folding.binary(">>", product, folding.integer(32, wide)), kind)
 
-    return translate
+def _high_product(kind: str) -> Handler:
+    return lambda t, call: high_product(*numbers(t, call, kind, kind))
 
 
 def high_product_64(a: Expr, b: Expr) -> Expr:
@@ -117,7 +117,12 @@ def _dot_product(t: Declarations, call: Call) -> Value:
 
 
 def _byte_permutation(t: Declarations, call: Call) -> Value:
-    x, y, selector = (t.temporary(v) for v in numbers(t, call, "uint32", "uint32", "uint32"))
+    return byte_permutation(t, *numbers(t, call, "uint32", "uint32", "uint32"))
+
+
+def byte_permutation(t: Declarations, x: Expr, y: Expr, selector: Expr) -> Expr:
+    """Four of the eight bytes of two words, by the nibbles of a selector."""
+    x, y, selector = (t.temporary(v) for v in (x, y, selector))
     shift = folding.integer(32, "uint64")
     both = folding.binary("|", folding.binary("<<", folding.convert(y, "uint64"), shift), folding.convert(x, "uint64"))
     both = t.temporary(both)

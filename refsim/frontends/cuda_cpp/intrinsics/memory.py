@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refsim.dialect import AtomicAt, Effect, Expr, Fence
+from refsim.dialect import AtomicAt, Effect, Expr, Fence, PointerType, SharedAddress, SharedPointer
 from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.intrinsics.table import Call, Handler, known
 from refsim.frontends.cuda_cpp.tree import Node
@@ -84,6 +84,20 @@ def _fence(scope: str) -> Handler:
     return translate
 
 
+def _shared_address(t: Declarations, call: Call) -> Value:
+    pointer = t.expression(call.arguments[0], call.node)
+    return folding.convert(SharedAddress(pointer, type="uint32"), call.dtype)
+
+
+def _shared_pointer(t: Declarations, call: Call) -> Value:
+    address = folding.convert(t.expression(call.arguments[0], call.node), "uint32")
+    return SharedPointer(address, type=PointerType("uint8"))
+
+
+def _address(t: Declarations, call: Call) -> Value:
+    return folding.convert(t.integer_address(call.arguments[0], call.node), call.dtype)
+
+
 def _original(t: Declarations, node: Node) -> tuple[Node, CType]:
     """A ``void*`` argument before its conversion, and what it points to."""
     while node.kind in ("ImplicitCastExpr", "ParenExpr", "CStyleCastExpr") and isinstance(
@@ -136,6 +150,9 @@ def _set(t: Declarations, call: Call) -> Value:
 
 TABLE: dict[str, Handler] = {
     **{f"{name}{suffix}": _atomic(op, scope) for name, op in ATOMICS.items() for suffix, scope in SCOPES.items()},
+    "__cvta_generic_to_shared": _shared_address,
+    "__cvta_shared_to_generic": _shared_pointer,
+    "__cvta_generic_to_global": _address,
     **dict.fromkeys(LOADS, _load),
     **dict.fromkeys(STORES, _store),
     **{name: _fence(scope) for name, scope in FENCES.items()},

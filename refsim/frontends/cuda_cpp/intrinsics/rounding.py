@@ -56,15 +56,20 @@ def _from_words(t: Declarations, call: Call) -> Value:
     return Bitcast(folding.binary("|", wide, folding.convert(low, "int64")), type="float64")
 
 
+def to_eight_bits(kind: str, x: Expr, saturate: bool) -> Expr:
+    """A float32 to the code of an 8-bit float, rounded to nearest even, or limited to the largest finite one."""
+    if saturate:
+        limit = constant(448.0 if kind == "float8_e4m3fn" else 57344.0, "float32")
+        x = folding.select(folding.compare(">", function("abs", x), limit), function("copysign", limit, x), x)
+    return Bitcast(folding.convert(x, kind), type="uint8")
+
+
 def _to_eight_bits(kind: str) -> Handler:
-    """A float to the code of an 8-bit float: rounded to nearest even, with or without saturation."""
+    """A float to the code of an 8-bit float, with or without saturation."""
 
     def translate(t: Declarations, call: Call) -> Value:
         x, saturate = t.temporary(numbers(t, call, "float32")[0]), t.expression(call.arguments[1], call.node)
-        code = Bitcast(folding.convert(x, kind), type="uint8")
-        limit = constant(448.0 if kind == "float8_e4m3fn" else 57344.0, "float32")
-        clamped = folding.select(folding.compare(">", function("abs", x), limit), function("copysign", limit, x), x)
-        saturated = Bitcast(folding.convert(clamped, kind), type="uint8")
+        code, saturated = to_eight_bits(kind, x, False), to_eight_bits(kind, x, True)
         # half a step above the largest value rounds to infinity, or to NaN where there is none
         edge = constant(464.0 if kind == "float8_e4m3fn" else 61440.0, "float32")
         above = folding.compare(">" if kind == "float8_e4m3fn" else ">=", function("abs", x), edge)
