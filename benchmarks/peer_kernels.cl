@@ -94,7 +94,7 @@ void rmsnorm(__global const float *x, __global const float *weight, __global flo
 __kernel __attribute__((reqd_work_group_size(WIDE, 1, 1)))
 void attention(__global const float *q, __global const float *k, __global const float *v, __global float *out,
                float scale, int head) {
-    int n = get_global_size(0);  // as many keys as queries
+    int n = get_global_size(0) / 16;  // queries of 16 heads share the keys
     __local float keys[KEYS][HEAD], values[KEYS][HEAD];
     float query[HEAD], sums[HEAD];
     int t = get_local_id(0), row = get_global_id(0);

@@ -290,8 +290,9 @@ def _norm(n: int) -> Any:
 
 
 def _attention(n: int) -> Any:
-    q, k, v = (_uniform(n, HEAD, seed=s) for s in range(3))
-    return n // WIDE, WIDE, (q, k, v, np.zeros_like(q), np.float32(HEAD**-0.5)), 2 * n * n * HEAD
+    rows = 16 * n  # queries of 16 heads that share n keys
+    q, k, v = (_uniform(count, HEAD, seed=s) for s, count in enumerate((rows, n, n)))
+    return rows // WIDE, WIDE, (q, k, v, np.zeros_like(q), np.float32(HEAD**-0.5)), 2 * rows * n * HEAD
 
 
 def _transpose(n: int) -> Any:
@@ -361,7 +362,7 @@ WORKLOADS = [
              exact=True),
     Workload(softmax, "softmax", _rows, _softmax_expected, 2048, 2, "elements", True),
     Workload(rmsnorm, "rmsnorm", _norm, _norm_expected, 2048, 2, "elements", True),
-    Workload(attention, "attention", _attention, _attention_expected, 1024, 64, "multiply-adds", True, output=3),
+    Workload(attention, "attention", _attention, _attention_expected, 512, 32, "multiply-adds", True, output=3),
     Workload(transpose, "transpose", _transpose, lambda x, o: x.T, 2048, 64, "elements", True, exact=True),
     Workload(scan, "scan", _line, lambda x, o: np.cumsum(x.reshape(-1, BLOCK), axis=1).reshape(-1), 1 << 21, 512,
              "elements", True, exact=True),

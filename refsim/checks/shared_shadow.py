@@ -34,6 +34,7 @@ class SharedShadow:
         self.tag = np.zeros(size, np.int64)
         self.initialized = not batch.run.initcheck
         self.last_write = 0
+        self.last_plain = 0  # the last write that was not atomic
         self.log: list[tuple[int, LaneSet, Any]] = []
         self.readers: Any = None
         self.last_spill = 0
@@ -95,7 +96,7 @@ class SharedShadow:
         if self.in_flight is not None:
             self._check_in_flight(lanes, view, address, serial)
         cells = self._cells(lanes, address)
-        self.last_write = serial
+        self.last_write = self.last_plain = serial
         mine = (serial << SHIFT) | (self._threads(lanes) + 1)
         if self.run.racecheck:
             before = self.tag.take(cells)
@@ -261,10 +262,18 @@ class SharedShadow:
         """Fold the read log into one reader tag an element; agent `AGENT` stands for several threads."""
         self._check_log()
         log, self.log = self.log, []
+        if self.readers is None:
+            self.readers = np.zeros_like(self.tag)
+        first = log[0][1]
+        if not self.wide and first.whole_columns and first.shape[0] > 1:
+            shared = [(s, a) for s, lanes, (a, _) in log if lanes is first and type(a) is int]
+            if len(shared) == len(log):  # cells that all threads read, one after the other
+                serials, cells = np.array(shared, np.int64).T
+                self.readers[cells] = (serials << SHIFT) | AGENT
+                self.last_spill = log[-1][0]
+                return
         for serial, lanes, (address, _view) in log:
             cells = self._cells(lanes, address)
-            if self.readers is None:
-                self.readers = np.zeros_like(self.tag)
             agent = np.broadcast_to(self._threads(lanes) + 1, cells.shape)
             tag = self.readers.take(cells)
             several = (tag >= self._interval(lanes) << SHIFT) & ((tag & AGENT) != agent)
