@@ -8,8 +8,8 @@ conversion is explicit, every operator has operands of one type, and control flo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any
 
@@ -588,9 +588,18 @@ class Program:
     most_threads: int | None = None
 
 
+def _find_expression_fields(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind) if "Expr" in str(each.type))
+
+
+_expression_fields: Callable[[Any], tuple[str, ...]] = cache(_find_expression_fields)
+"""Names of the fields of a kind of expression or statement that may hold expressions."""
+
+
 def child_expressions(node: Any) -> Iterator[Expr]:
     """Expressions directly below an expression or statement (not those of nested statement lists)."""
-    for value in vars(node).values():
+    for name in _expression_fields(type(node)):
+        value = getattr(node, name)
         if isinstance(value, Expr):
             yield value
         elif isinstance(value, tuple):
@@ -603,11 +612,19 @@ def child_expressions(node: Any) -> Iterator[Expr]:
                             yield part
 
 
-def walk_expressions(node: Any) -> Iterator[Expr]:
+def walk_expressions(node: Any) -> list[Expr]:
     """All expressions below a node, children first."""
+    found: list[Expr] = []
+    _collect(node, found)
+    return found
+
+
+def _collect(node: Any, found: list[Expr]) -> None:
+    if not _expression_fields(type(node)):
+        return
     for child in child_expressions(node):
-        yield from walk_expressions(child)
-        yield child
+        _collect(child, found)
+        found.append(child)
 
 
 def walk_statements(body: list[Stmt]) -> Iterator[Stmt]:

@@ -11,6 +11,7 @@ from refsim.devices import Device, device_named
 from refsim.dialect import FLOATS, ITEM_BYTES, PointerType
 from refsim.engine.codegen import LaneCode, generate
 from refsim.frontends.cuda_cpp import Parameter, Translation, module_variable, translate_one
+from refsim.frontends.cuda_cpp.collection import collection_paused
 
 # lane code by the identity of its translation, which is kept with it; translations are cached by their source
 _lane_codes: dict[int, tuple[Translation, LaneCode]] = {}
@@ -69,23 +70,24 @@ class RawKernel:
         self.max_dynamic_shared_size_bytes = 0
         self._expressions = (name,) if _module is None else _module.name_expressions
         self._variables: dict[str, Any] = {} if _module is None else _module.variables
-        self._compiled: dict[str, tuple[Translation, LaneCode]] = {}
+        self._translations: dict[str, Translation] = {}
 
     def translation(self, device: Device) -> Translation:
         """The kernel in the dialect."""
-        return self._on(device)[0]
+        if device.name not in self._translations:
+            self._translations[device.name] = translate_one(
+                self.code, self.options, self._expressions, self.name, device, self.file
+            )
+        return self._translations[device.name]
 
     def lane_code(self, args: tuple[Any, ...], device: Device) -> LaneCode:
         """The kernel compiled for a device."""
-        return self._on(device)[1]
-
-    def _on(self, device: Device) -> tuple[Translation, LaneCode]:
-        if device.name not in self._compiled:
-            translation = translate_one(self.code, self.options, self._expressions, self.name, device, self.file)
-            if id(translation) not in _lane_codes:
-                _lane_codes[id(translation)] = translation, generate(translation.program, translation.types)
-            self._compiled[device.name] = _lane_codes[id(translation)]
-        return self._compiled[device.name]
+        translation = self.translation(device)
+        if id(translation) not in _lane_codes:
+            with collection_paused():
+                code = generate(translation.program, translation.types)
+            _lane_codes[id(translation)] = translation, code
+        return _lane_codes[id(translation)][1]
 
     def program_arguments(self, args: tuple[Any, ...], device: Device) -> tuple[Any, ...]:
         """Arguments as the program takes them: numbers of the declared types, structures taken apart.
@@ -95,13 +97,13 @@ class RawKernel:
         TypeError
             For an argument that does not fit its parameter, or a wrong number of them.
         """
-        parameters = self._on(device)[0].parameters
+        parameters = self.translation(device).parameters
         if len(args) != len(parameters):
             names = ", ".join(parameter.name for parameter in parameters)
             raise TypeError(f"{self.name} takes {len(parameters)} arguments ({names}), {len(args)} were given")
         pairs = zip(parameters, args, strict=True)
         values = [value for parameter, arg in pairs for value in _leaves(parameter, arg, self.name)]
-        for variable in self._on(device)[0].variables:
+        for variable in self.translation(device).variables:
             values.append(self._variables.setdefault(variable.name, variable.initial.copy()))
         return tuple(values)
 

@@ -44,6 +44,28 @@ def find_clang() -> Clang:
     return _find(os.environ.get("REFSIM_CLANG", ""))
 
 
+NAMES = ("clang", *(f"clang-{number}" for number in range(30, OLDEST - 1, -1)))
+
+
+def identity() -> tuple[tuple[str, int, int], ...]:
+    """What decides which clang is used, without running any: path, size and time of all that could be."""
+    return _identity(os.environ.get("REFSIM_CLANG", ""), os.environ.get("PATH", ""))
+
+
+@cache
+def _identity(chosen: str, path: str) -> tuple[tuple[str, int, int], ...]:
+    found = [chosen] if chosen else [each for name in NAMES if (each := shutil.which(name))]
+    zig = None if chosen else _zig()
+    stamps = []
+    for each in [*found, *([str(zig)] if zig else [])]:
+        try:
+            status = os.stat(each)
+        except OSError:
+            continue
+        stamps.append((each, status.st_size, status.st_mtime_ns))
+    return tuple(stamps)
+
+
 @cache
 def _find(chosen: str) -> Clang:
     if chosen:
@@ -54,7 +76,7 @@ def _find(chosen: str) -> Clang:
             raise ClangError(f"REFSIM_CLANG is clang {version}; version {OLDEST} or later is needed: {INSTALL}")
         return Clang((chosen,), version)
     too_old: list[str] = []
-    for name in ("clang", *(f"clang-{number}" for number in range(30, OLDEST - 1, -1))):
+    for name in NAMES:
         path = shutil.which(name)
         version = _version((path,)) if path else None
         if path and version is not None:

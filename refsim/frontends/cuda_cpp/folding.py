@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 NATIVE = ("float16", "float32", "float64")
 
 
+@cache
 def integer(value: int, kind: str) -> Const:
     """An integer constant, wrapped to its type."""
     return Const(wrapped(value, kind), type=kind)

@@ -36,6 +36,7 @@ class Preprocessed:
     _starts: list[int] = field(default_factory=list)
     _origins: list[tuple[str, int]] = field(default_factory=list)
     _lines: list[bytes] = field(default_factory=list)
+    _places: dict[int, Place] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         files: dict[str, None] = {}
@@ -55,8 +56,11 @@ class Preprocessed:
     def place(self, offset: int) -> Place:
         """File, line and text of a byte."""
         row = bisect.bisect_right(self._starts, offset) - 1
-        name, number = self._origins[row]
-        return Place(name, number, self._written_line(name, number) or self._lines[row].decode(errors="replace"))
+        if row not in self._places:
+            name, number = self._origins[row]
+            text = self._written_line(name, number) or self._lines[row].decode(errors="replace")
+            self._places[row] = Place(name, number, text)
+        return self._places[row]
 
     def _written_line(self, name: str, number: int) -> str:
         """A line as its author wrote it, before macros were expanded."""

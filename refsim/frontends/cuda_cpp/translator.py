@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from dataclasses import dataclass, field
@@ -11,7 +10,10 @@ from typing import Any
 from refsim.devices import Device
 from refsim.dialect import PointerType, Program, Type, Var
 from refsim.errors import KernelTypeError
+from refsim.frontends.cuda_cpp import disk_cache
+from refsim.frontends.cuda_cpp.collection import collection_paused
 from refsim.frontends.cuda_cpp.core import Frame, ModuleVariable
+from refsim.frontends.cuda_cpp.disk_cache import Request
 from refsim.frontends.cuda_cpp.options import Options, parse
 from refsim.frontends.cuda_cpp.source import INCLUDE, NAME_PREFIX, Preprocessed, preprocess, syntax_tree
 from refsim.frontends.cuda_cpp.statements import Statements
@@ -136,11 +138,11 @@ class Unit:
     tree: Tree
     kernels: dict[str, Node]
     plain: dict[str, list[Node]]
-    key: str
+    headers: tuple[str, ...]
 
 
 _units: dict[Any, tuple[Unit, dict[str, tuple[float, int]]]] = {}
-_translations: dict[tuple[str, str, str, Options], Translation] = {}
+_translations: dict[Any, tuple[Translation, dict[str, tuple[float, int]]]] = {}
 
 
 def translate_source(
@@ -178,6 +180,7 @@ def translate_source(
     return {name: translate_one(code, tuple(options), expressions, name, device, file) for name in names}
 
 
+@collection_paused()
 def translate_one(
     code: str, options: tuple[str, ...], expressions: tuple[str, ...], name: str, device: Device, file: str | None
 ) -> Translation:
@@ -185,14 +188,24 @@ def translate_one(
 
     `name` is one of the expressions, or a kernel that is no template. See `translate_source`.
     """
-    parsed = parse(options)
-    unit = _unit(code, parsed, expressions, device, file or "<kernel>")
-    known = (unit.key, device.name, name, parsed)
-    if known not in _translations:
-        _translations[known] = _translate(unit, name, device, parsed)
-    return _translations[known]
+    request = Request(code, parse(options), expressions, name, device, file or "<kernel>")
+    known = (request, os.environ.get("REFSIM_CLANG"))
+    if known in _translations:
+        translation, stamps = _translations[known]
+        if all(_stamp(path) == stamp for path, stamp in stamps.items()):
+            return translation
+    stored = disk_cache.load(request)
+    if stored is None:
+        unit = _unit(code, request.options, expressions, device, request.file)
+        translation, headers = _translate(unit, name, device, request.options), unit.headers
+        disk_cache.store(request, translation, headers)
+    else:
+        translation, headers = stored
+    _translations[known] = translation, {path: _stamp(path) for path in headers}
+    return translation
 
 
+@collection_paused()
 def module_variable(
     code: str, options: tuple[str, ...], expressions: tuple[str, ...], name: str, device: Device, file: str | None
 ) -> ModuleVariable:
@@ -216,6 +229,7 @@ def module_variable(
     raise KeyError(f"there is no __device__ or __constant__ variable {name!r}")
 
 
+@collection_paused()
 def kernel_names(code: str, options: tuple[str, ...], device: Device, file: str | None = None) -> list[str]:
     """Names of the kernels of a source that are no templates."""
     return sorted(_unit(code, parse(options), (), device, file or "<kernel>").plain)
@@ -230,9 +244,10 @@ def _unit(code: str, options: Options, names: tuple[str, ...], device: Device, f
             return unit
     source = preprocess(code, options, names, device, file)
     tree = Tree(syntax_tree(source, options, device), source)
-    unit = Unit(source, tree, _kernels(tree, names), _plain_kernels(tree), hashlib.sha256(source.text).hexdigest())
-    included = {path for path in source.files if os.path.isfile(path) and not path.startswith(str(INCLUDE))}
-    _units[key] = unit, {path: _stamp(path) for path in included if path != file}
+    included = [path for path in source.files if os.path.isfile(path) and not path.startswith(str(INCLUDE))]
+    headers = tuple(sorted(path for path in included if path != file))
+    unit = Unit(source, tree, _kernels(tree, names), _plain_kernels(tree), headers)
+    _units[key] = unit, {path: _stamp(path) for path in headers}
     return unit
 
 
