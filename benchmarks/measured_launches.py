@@ -138,6 +138,18 @@ TABLES: dict[str, Any] = {
     "halves swapped": LANES ^ 16,
     "two of a bank": 32 * (LANES % 2) + LANES // 2,
     "halves of a bank": np.where(LANES < 16, LANES, LANES + 16),
+    "alike but for bit 1": LANES & ~2,
+    "alike but for bit 2": LANES & ~4,
+    "alike but for bit 3": LANES & ~8,
+    "alike but for bit 1, apart": 17 * (LANES & ~2),
+    "pairs, and quads crosswise": np.where(LANES & 4, LANES & ~2, LANES & ~1),
+    "pairs but for the last": np.where(LANES < 30, LANES & ~1, LANES),
+    "two of four": np.where(LANES % 4 < 2, LANES, -1),
+    "first and third of four": np.where(LANES % 2 == 0, LANES // 4 * 4 + LANES % 4 // 2, -1),
+    "two and two": LANES // 16,
+    "two of each half": LANES // 8,
+    "one of four": np.where(LANES % 4 == 1, LANES // 4, -1),
+    "last of four, apart": np.where(LANES % 4 == 3, 5 * LANES, -1),
 }
 
 

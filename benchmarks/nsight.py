@@ -3,7 +3,8 @@
 ``python benchmarks/nsight.py --output FOLDER`` writes ``nsight.json`` into a folder: for every launch of
 `measured_launches` its kernel, grid, block and the metrics that the hardware counted. Beside it lie the listing of the
 source page (``SUITE_source.csv.gz``: one row per machine instruction) and the profiler's messages.
-``--dry-run`` lists the launches and needs no GPU. A launch that fails is recorded with its error.
+``--dry-run`` lists the launches and needs no GPU; ``--only REGEX`` takes the jobs whose names match. A launch that
+fails is recorded with its error.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ PATCHED = [
 ]  # fmt: skip
 """Metrics for which the profiler instruments the program: for kernels_cupy alone, as each costs time."""
 
-SECONDS = {"kernels_cupy": 100, "patterns": 80}
+SECONDS = {"kernels_cupy": 100, "patterns": 150}
 """How long a suite may launch before it stops."""
 
 
@@ -103,6 +104,12 @@ def _triple(size: Any) -> list[int]:
     return [int(part) for part in (*parts, 1, 1)][:3]
 
 
+def jobs_of(suite: str) -> list[Job]:
+    """The jobs of a suite that are wanted."""
+    wanted = re.compile(os.environ.get("NSIGHT_ONLY", ""))
+    return [job for job in SUITES[suite]() if wanted.search(job.name)]
+
+
 def listed(job: Job) -> list[tuple[Any, list[int], list[int]]]:
     """Kernel, grid and block of each launch of a job."""
     listing = Listing()
@@ -120,7 +127,7 @@ def launch_all(suite: str, log: Path, seconds: float, passes: str) -> None:
     from kernels_cupy.cupy_launcher import CupyLauncher, _compiled
 
     started = time.monotonic()
-    jobs = list(SUITES[suite]())
+    jobs = jobs_of(suite)
     launcher = CupyLauncher()
     kernels = {launch[0].name: launch[0] for job in jobs for launch in listed(job)}
 
@@ -195,7 +202,7 @@ def child(suite: str, log: Path, passes: str = "all") -> list[str]:
 
 def profile(ncu: str, suite: str, options: list[str], report: Path, log: Path, seconds: float) -> str:
     """Run a suite under the profiler; what both printed."""
-    names = "|".join(sorted({function_name(launch[0].name) for job in SUITES[suite]() for launch in listed(job)}))
+    names = "|".join(sorted({function_name(launch[0].name) for job in jobs_of(suite) for launch in listed(job)}))
     command = [
         ncu, "--force-overwrite", "--export", str(report), "--clock-control", "none", "--cache-control", "none",
         "--kernel-name", f"regex:^({names})$", *options, *child(suite, log),
@@ -247,7 +254,9 @@ def joined(rows: list[dict[str, str]], log: Path) -> list[dict[str, Any]]:
             launch["error"] = launch["error"] or f"the profiler has no row for it, but {row['Kernel Name']}"
             continue
         position += 1
-        launch["metrics"] = {name: number(text) for name, text in row.items() if "__" in name and text != ""}
+        launch["metrics"] = {
+            name: number(text) for name, text in row.items() if name in METRICS + PATCHED and text not in ("", "0")
+        }
     print(f"{position} of {len(rows)} rows of the profiler belong to {len(launches)} launches", flush=True)
     return launches
 
@@ -263,6 +272,8 @@ def record(folder: Path) -> None:
     work = Path(os.environ.get("TMPDIR", "/tmp")) / "nsight"
     work.mkdir(exist_ok=True)
     for suite, seconds in SECONDS.items():
+        if not jobs_of(suite):
+            continue
         metrics = plain + (patched if suite == "kernels_cupy" else [])
         report, log = work / f"{suite}.ncu-rep", work / f"{suite}.jsonl"
         text = profile(ncu, suite, ["--metrics", ",".join(metrics)], report, log, seconds + 40)
@@ -275,7 +286,8 @@ def record(folder: Path) -> None:
             print(f"{suite}: {type(error).__name__}: {error}", flush=True)
         (folder / "nsight.json").write_text(json.dumps(result, indent=0))
         print(f"{suite} done after {time.monotonic() - began:.0f} s", flush=True)
-    sources(ncu, folder, work, 270 - (time.monotonic() - began))
+    if jobs_of("kernels_cupy"):
+        sources(ncu, folder, work, 270 - (time.monotonic() - began))
 
 
 def sources(ncu: str, folder: Path, work: Path, seconds: float) -> None:
@@ -322,8 +334,8 @@ def machine(ncu: str) -> dict[str, str]:
 def dry_run() -> None:
     """List the launches."""
     total = 0
-    for suite, make in SUITES.items():
-        for job in make():
+    for suite in SUITES:
+        for job in jobs_of(suite):
             for kernel, grid, block in listed(job):
                 total += 1
                 print(f"{suite}: {job.name}: {kernel.name} grid {grid} block {block}")
@@ -335,17 +347,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, help="folder for the results")
     parser.add_argument("--dry-run", action="store_true", help="list the launches; needs no GPU")
+    parser.add_argument("--only", default="", metavar="REGEX", help="take only jobs whose names match")
     parser.add_argument("--suite", choices=list(SUITES), help=argparse.SUPPRESS)
     parser.add_argument("--log", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--passes", default="all", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.only:
+        os.environ["NSIGHT_ONLY"] = options.only
     if options.dry_run:
         dry_run()
     elif options.suite:
         seconds = float(os.environ.get("NSIGHT_SECONDS", SECONDS[options.suite]))
         launch_all(options.suite, options.log, seconds, options.passes)
     elif options.output:
-        for suite in SUITES:  # fills CuPy's cache of compiled kernels, so that profiling begins at once
+        for suite in filter(
+            jobs_of, SUITES
+        ):  # fills CuPy's cache of compiled kernels, so that profiling begins at once
             subprocess.run(child(suite, Path(os.devnull), "compile"), check=False, timeout=90)
         record(options.output)
     else:

@@ -13,6 +13,7 @@ from refsim.counters.record import SECTOR_BYTES
 from refsim.counters.warps import distinct
 
 WORD_BYTES = 4
+LANES_AT_ONCE = 32  # that a wavefront serves if each accesses a word
 Ints = Any
 
 
@@ -35,6 +36,18 @@ def local_sectors(warps: Ints, lanes: Ints, addresses: Ints, width: int) -> int:
     return found
 
 
+def _groups(warps: Ints, lanes: Ints, addresses: Ints, parts: int) -> Ints:
+    """Which lanes of a warp are served together, as a number below `parts`."""
+    if parts == 1:
+        return 0
+    apart = lanes // max(1, LANES_AT_ONCE // parts)
+    order = np.lexsort((lanes, warps))
+    warp, lane, address = warps[order], lanes[order], addresses[order]
+    neighbours = (warp[1:] == warp[:-1]) & (lane[1:] == lane[:-1] + 1) & (lane[1:] % 2 == 1)
+    differing = np.unique(warp[1:][neighbours & (address[1:] != address[:-1])])
+    return np.where(np.isin(warps, differing), apart, apart // 2)
+
+
 class Banks(NamedTuple):
     """Wavefronts of the accesses, those beyond what they would take without conflicts, and each lane's degree."""
 
@@ -49,10 +62,11 @@ def bank_wavefronts(warps: Ints, lanes: Ints, addresses: Ints, width: int, banks
     """Passes through shared memory.
 
     A wavefront serves one word of each bank, to any number of lanes. Lanes that access 8 or 16 bytes are served in
-    halves or quarters of the warp.
+    halves or quarters of the warp; of twice as many lanes at once if no two neighbours, 2·i and 2·i + 1, differ in
+    their address.
     """
     parts = max(1, width // WORD_BYTES)
-    group = warps * parts + lanes // max(1, 32 // parts)
+    group = warps * parts + _groups(warps, lanes, addresses, parts)
     words = addresses // WORD_BYTES
     every = np.concatenate([words + i for i in range(parts)])
     groups = np.tile(group, parts)
