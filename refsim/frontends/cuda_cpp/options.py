@@ -131,6 +131,7 @@ def target(device: Device, options: Options) -> list[str]:
     return [
         "-triple", triple, "-aux-triple", "x86_64-unknown-linux-gnu", "-target-cpu", processor, "-fcuda-is-device",
         f"-std={options.standard}", "-w", "-fno-caret-diagnostics",
+        "-Wno-c++11-narrowing", "-Wno-c++11-narrowing-const-reference",
     ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from refsim.frontends.cuda_cpp.types import (
     Layout,
     Leaf,
     Pointer,
+    Qualified,
     Record,
     Reference,
     Scalar,
@@ -28,6 +29,7 @@ QUALIFIERS = re.compile(
 )
 NAME = re.compile(r"[A-Za-z_~]\w*")
 TRANSFORM = re.compile(r"(__decay|__underlying_type|__make_unsigned|__make_signed)\((.*)\)$")
+CONSTANT = re.compile(r"\b(const|volatile)\b")
 INTEGER = re.compile(r"-?\d+[uUlL]*$")
 
 
@@ -43,6 +45,7 @@ class TypeNames:
         self._parsed: dict[Any, CType] = {}
         self._arguments: dict[str, list[str]] = {}
         self._uses_names = False
+        self._qualified = False
 
     # --------------------------------------------------------------------------------------------- reading
 
@@ -58,10 +61,10 @@ class TypeNames:
         UnknownTypeError
             If a name in it is not known or means several types.
         """
-        found = _BUILT_IN.get(text)
+        found = None if self._qualified else _BUILT_IN.get(text)
         if found is not None:
             return found
-        key = (text, *[scope.id for scope in self.scopes[-3:]])
+        key = (text, self._qualified, *[scope.id for scope in self.scopes[-3:]])
         found = self._parsed.get(key)
         if found is None:
             outer, self._uses_names = self._uses_names, False
@@ -69,7 +72,7 @@ class TypeNames:
             position, found = self._declarator(text, position, found)
             if text[position:].strip(" )") not in ("", "noexcept", "const", "const noexcept", "mutable"):
                 raise UnknownTypeError(f"type {text!r} is not supported")
-            if not self._uses_names:
+            if not self._uses_names and not self._qualified:
                 _BUILT_IN[text] = found
             elif not _is_local(found):
                 self._parsed[key] = found
@@ -78,6 +81,7 @@ class TypeNames:
 
     def _base(self, text: str, position: int) -> tuple[int, CType]:
         """The part of a type before ``*``, ``&``, ``[`` and ``(``."""
+        first = position
         position = _qualifiers(text, position)
         start, depth = position, 0
         while position < len(text):
@@ -90,18 +94,28 @@ class TypeNames:
                 break
             position += 1
         name = text[start:position]
-        words = [word for word in re.split(r"\s+(?![^<(]*[>)])", name.strip()) if word not in ("const", "volatile")]
-        return position, self._named(" ".join(words).removesuffix(" __restrict"))
+        words = re.split(r"\s+(?![^<(]*[>)])", name.strip())
+        bare = " ".join(word for word in words if word not in ("const", "volatile"))
+        kind = self._named(bare.removesuffix(" __restrict"))
+        return position, self._with(kind, text[first:start] + " ".join(words[1:]))
+
+    def _with(self, kind: CType, qualifiers: str) -> CType:
+        """The type with its const or volatile, where template arguments are told apart."""
+        if not self._qualified or isinstance(kind, Qualified) or not CONSTANT.search(qualifiers):
+            return kind
+        return Qualified(kind)
 
     def _declarator(self, text: str, position: int, kind: CType) -> tuple[int, CType]:
-        position = _qualifiers(text, position)
+        start, position = position, _qualifiers(text, position)
+        kind = self._with(kind, text[start:position])
         while position < len(text) and text[position] in "*&":
             if text[position] == "*":
                 kind, position = Pointer(kind), position + 1
             else:
                 kind = kind if isinstance(kind, Reference) else Reference(kind)
                 position += 2 if text[position : position + 2] == "&&" else 1
-            position = _qualifiers(text, position)
+            start, position = position, _qualifiers(text, position)
+            kind = self._with(kind, text[start:position])
         if position < len(text) and text[position] == "(" and _is_nested(text, position):
             close = _closing(text, position)
             end, outer = self._suffix(text, close + 1, kind)
@@ -156,7 +170,7 @@ class TypeNames:
         inner, inner_arguments = _split_name("::".join(path[:-1]))
         if inner[-1] not in self.tree.type_names:
             return None
-        owner = self.read("::".join(path[:-1]))
+        owner = unqualified(self.read("::".join(path[:-1])))
         if not isinstance(owner, Record) or inner_arguments == "":
             return None
         found = self._member_of(self.record(owner), path[-1], arguments)
@@ -170,7 +184,7 @@ class TypeNames:
                 wanted = split_list(arguments)
                 return next((n for n in child.inner if self._matches(n, wanted)), None)
         for base in owner.get("bases") or ():
-            kind = self.read(base["type"].get("desugaredQualType") or base["type"]["qualType"])
+            kind = unqualified(self.read(base["type"].get("desugaredQualType") or base["type"]["qualType"]))
             if isinstance(kind, Record):
                 found = self._member_of(self.record(kind), simple, arguments)
                 if found is not None:
@@ -199,7 +213,7 @@ class TypeNames:
             self.scopes.pop()
 
     def _transformed(self, name: str, argument: str) -> CType:
-        kind = self.read(argument)
+        kind = unqualified(self.read(argument))
         if name == "__decay":
             kind = kind.target if isinstance(kind, Reference) else kind
             return Pointer(kind.element) if isinstance(kind, Array) else kind
@@ -267,10 +281,13 @@ class TypeNames:
                 return (written == "true") == bool(int(declared))
             named = self._enumerators().get(written.rsplit("::", 1)[-1])
             return named is None or int(declared) in named
+        outer, self._qualified = self._qualified, True
         try:
             return self.read(written) == self.read(declared)
         except UnknownTypeError:
             return False
+        finally:
+            self._qualified = outer
 
     def _enumerators(self) -> dict[str, set[int]]:
         """Values of all enumerators by name."""
@@ -319,7 +336,7 @@ class TypeNames:
         """Dialect type of an enumeration: the fixed one, else int if a value is negative, else unsigned."""
         fixed = node.get("fixedUnderlyingType")
         if fixed:
-            kind = self.read(fixed.get("desugaredQualType") or fixed["qualType"])
+            kind = unqualified(self.read(fixed.get("desugaredQualType") or fixed["qualType"]))
             assert isinstance(kind, Scalar)
             return kind.dtype
         value, negative, large = -1, False, False
@@ -342,6 +359,11 @@ class TypeNames:
         node = self.tree.declaration(kind.id)
         assert node is not None
         return node
+
+
+def unqualified(kind: CType) -> CType:
+    """The type without an outer const or volatile."""
+    return kind.kind if isinstance(kind, Qualified) else kind
 
 
 def constant_value(node: Node) -> int | None:
@@ -383,6 +405,7 @@ def _argument(node: Node) -> list[str]:
 def _is_local(kind: CType) -> bool:
     """True if the type holds a record, whose name may mean another one elsewhere in the same scope."""
     parts: tuple[CType, ...] = ()
+    kind = unqualified(kind)
     if isinstance(kind, Pointer):
         parts = (kind.pointee,)
     elif isinstance(kind, Reference):

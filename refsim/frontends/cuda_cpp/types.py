@@ -56,7 +56,14 @@ class Function:
     parameters: tuple[CType, ...]
 
 
-CType = Scalar | Void | Pointer | Reference | Array | Record | Function
+@dataclass(frozen=True)
+class Qualified:
+    """A const or volatile type, as far as it tells template arguments apart: nowhere else does it matter."""
+
+    kind: CType
+
+
+CType = Scalar | Void | Pointer | Reference | Array | Record | Function | Qualified
 
 BUILTIN: dict[str, str] = {
     "bool": "bool", "_Bool": "bool", "char": "int8", "signed char": "int8", "unsigned char": "uint8",

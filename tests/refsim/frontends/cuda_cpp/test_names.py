@@ -25,6 +25,17 @@ PROGRAMS: dict[str, tuple[str, str, list[float]]] = {
         "short s[2] = {32767, 1}; float f[2] = {1, 0.25f}; x[0] = first<int>(s, s); x[1] = first<double>(f, f);",
         [-32768, 1.25],
     ),
+    "template arguments that differ in const only": (
+        "template <typename T, int N> struct View { T* data; float tag() { return N; } };\n"
+        "template <int N> struct View<const float, N> { const float* data; float pad; float tag() { return 10 * N; } };\n"
+        "using Fixed = const float; template <typename T> struct Holder { T inner; float more; };\n"
+        "template <typename T> float size(T v) { return sizeof(v) + v.tag(); }\n"
+        "float all(View<const float, 1> a, View<float, 1> b, View<Fixed, 2>* c, View<const float* const, 1> d,\n"
+        "          View<const float*, 1> e, Holder<View<float, 1>> f, Holder<View<Fixed, 1>> g) {\n"
+        "  return size(a) + 100 * size(b) + size(*c) + sizeof(d) + sizeof(e) + sizeof(f) + 1000 * sizeof(g);\n}",
+        "View<float const, 2> c{x}; x[0] = all({}, {}, &c, {}, {}, {}, {}); x[1] = size(View<volatile float, 3>{});",
+        [26 + 900 + 36 + 8 + 8 + 16 + 24000, 11],
+    ),
     "variable templates and traits": (
         "#include <cuda/std/type_traits>\ntemplate <typename T> constexpr int bits = sizeof(T) * 8;",
         "x[0] = cuda::std::is_same_v<int, int>; x[1] = bits<short>; x[2] = cuda::std::is_signed_v<unsigned>;",
@@ -68,5 +79,5 @@ def test_meaning(name: str) -> None:
     before, statements, expected = PROGRAMS[name]
     x = np.zeros(4, np.float32)
     code = f'{before}\nextern "C" __global__ void f(float* x) {{\n{statements}\n}}\n'
-    assert refsim.RawKernel(code, "f")((1,), (1,), (x,)).ok
+    assert refsim.RawKernel(code, "f", ("-default-device",))((1,), (1,), (x,)).ok
     assert x[: len(expected)].tolist() == expected
