@@ -38,6 +38,8 @@ class Calls(Lambdas):
             if found is None:
                 raise self.unsupported(f"call of {callee.name!r}", node)
             return self.call_function(found, None, arguments, node)
+        if node.kind == "CXXOperatorCallExpr":
+            self._know_closure(arguments[0])
         value = self.rvalue(callee)
         if not isinstance(value, FunctionName):
             raise self.unsupported("a call through a function pointer is not supported", node)
@@ -46,6 +48,14 @@ class Calls(Lambdas):
         if node.kind == "CXXOperatorCallExpr" and is_method:
             return self._operator_call(function, arguments, node)
         return self.call_function(function, None, arguments, node)
+
+    def _know_closure(self, node: Node) -> None:
+        """Make the call operator of a lambda known that is called where it is written."""
+        while node.kind in ("MaterializeTemporaryExpr", "ParenExpr", "ImplicitCastExpr"):
+            node = node.inner[0]
+        if node.kind == "LambdaExpr":
+            self.tree.add_type(node.inner[0])
+            self.tree.add_function(node.inner[0])
 
     def _operator_call(self, function: Node, arguments: list[Node], node: Node) -> Value | LValue:
         if function.name == "operator=" and self.copies(function):
@@ -150,6 +160,8 @@ class Calls(Lambdas):
         values = self.ordered(*[self._argument_action(a, _is_reference(p)) for a, p in zip(actual, parameters)])
         self.kinds.scopes.append(function)
         try:
+            if "(lambda at" in function.type_text:
+                self.add_closures(function)
             signature = self.type_of(function)
             kinds = [self.type_of(parameter) for parameter in parameters]
         finally:

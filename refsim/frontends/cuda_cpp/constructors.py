@@ -5,7 +5,7 @@ from __future__ import annotations
 from refsim.frontends.cuda_cpp.calls import Calls
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.types import Array, CType, Record, Reference
-from refsim.frontends.cuda_cpp.values import InObject, LValue, Value
+from refsim.frontends.cuda_cpp.values import LValue, Value
 
 
 class Constructors(Calls):
@@ -116,8 +116,6 @@ class Constructors(Calls):
         assert declared is not None
         kind = self.type_of(declared)
         if isinstance(kind, Reference):
-            if not isinstance(this, InObject):
-                raise self.unsupported("a reference kept in memory", operand)
-            this.object.references[this.offset + offset] = self.frozen(self.lvalue(operand))
+            self.bind(self.part(this, offset, kind), self.lvalue(operand), operand)
             return
         self.initialise(self.part(this, offset, kind), operand)

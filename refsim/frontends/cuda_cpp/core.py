@@ -120,6 +120,12 @@ class Core:
                     return frame.place
         return found or Place("<unknown>", 0, "")
 
+    def add_closures(self, node: Node) -> None:
+        """Make the types of the lambdas below a node known."""
+        for part in node.walk():
+            if part.kind == "LambdaExpr":
+                self.tree.add_type(part.inner[0])
+
     def type_of(self, node: Node) -> CType:
         """The C++ type of a node."""
         try:

@@ -63,9 +63,13 @@ class Declarations(Initialisers):
             return
         initial = initialiser(node)
         if initial is not None and "(lambda" in node.type_text:
-            for part in initial.walk():
-                if part.kind == "LambdaExpr":
-                    self.tree.add_type(part.inner[0])
+            self.add_closures(initial)
+            if initial.kind not in ("InitListExpr", *CONSTRUCTIONS) and node.type_text.endswith(")"):
+                # closures of one place in several instantiations have one name: the value tells which it is
+                value = self.rvalue(initial)
+                if isinstance(value, Aggregate):
+                    self.variables[node.id] = self.bound(value, value.type, node.name, node.id, node)
+                    return
         kind = self.type_of(node)
         if node.get("storageClass") in ("static", "extern") and not node.get("constexpr") and not _is_const(node):
             raise self.unsupported(f"{node.get('storageClass')} variable {node.name!r} is not supported", node)

@@ -17,7 +17,7 @@ from refsim.frontends.cuda_cpp.constructors import Constructors
 from refsim.frontends.cuda_cpp.places import CONSTRUCTIONS, TRANSPARENT
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.types import Array, CType, Pointer, Record, Reference, Scalar
-from refsim.frontends.cuda_cpp.values import InObject, LValue, Text, Value
+from refsim.frontends.cuda_cpp.values import LValue, Text, Value
 
 UNROLLED = 64
 
@@ -56,9 +56,7 @@ class Initialisers(Constructors):
         for part, offset, operand in items:
             place = self.part(target, offset, part)
             if isinstance(part, Reference):
-                if not isinstance(place, InObject):
-                    raise self.unsupported("a reference kept in memory", operand)
-                place.object.references[place.offset] = self.frozen(self.lvalue(operand))
+                self.bind(place, self.lvalue(operand), operand)
             else:
                 self.initialise(place, operand)
 

@@ -6,7 +6,7 @@ from refsim.frontends.cuda_cpp.core import Frame
 from refsim.frontends.cuda_cpp.expressions import Expressions
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.type_names import split_list
-from refsim.frontends.cuda_cpp.types import Array, CType, Record, Reference
+from refsim.frontends.cuda_cpp.types import Array, CType, Pointer, Record, Reference
 from refsim.frontends.cuda_cpp.values import Aggregate, InObject, Object, Value
 
 
@@ -43,7 +43,10 @@ class Lambdas(Expressions):
         elif isinstance(kind, Reference):
             closure.references[offset] = self.frozen(self.lvalue(operand))
         elif isinstance(kind, Array):
-            raise self.unsupported("an array captured by copy", operand)
+            source = self.lvalue(operand.inner[0].inner[0] if operand.kind == "ArrayInitLoopExpr" else operand)
+            for leaf in self.ask(self.kinds.leaves, kind, node=operand):
+                value = self.load(self.part(source, leaf.offset, leaf.type), operand)
+                closure.leaves[offset + leaf.offset] = self.temporary(self.expression(value, operand))
         else:
             value = self.rvalue(operand)
             if isinstance(value, Aggregate):
@@ -88,6 +91,8 @@ class Lambdas(Expressions):
             place = self.part(closure, offset, kind)
             if isinstance(closure, InObject) and closure.offset + offset in closure.object.references:
                 place = closure.object.references[closure.offset + offset]
+            elif name == "this" and isinstance(kind, Pointer):
+                place = self.dereference(self.load(place, frame.node), kind.pointee, frame.node)
             elif isinstance(kind, Reference):
                 place = self.through_reference(place, frame.node)
             if name == "this":

@@ -152,9 +152,28 @@ class Objects(Core):
             return leaf
         return self._load_leaf(place, kind, node)
 
+    def through_reference(self, place: LValue, node: Node | None) -> LValue:
+        """What a reference inside an object is bound to; in memory it is kept as a pointer."""
+        kind = place.type
+        assert isinstance(kind, Reference)
+        if isinstance(place, InObject):
+            if place.offset not in place.object.references:
+                raise self.unsupported("a reference that is not bound", node)
+            return place.object.references[place.offset]
+        return InMemory(self.temporary(self._load_leaf(place, Pointer(kind.target), node)), 0, kind.target)
+
+    def bind(self, place: LValue, target: LValue, node: Node | None) -> None:
+        """Bind a reference inside an object."""
+        target = self.frozen(target)
+        if isinstance(place, InMemory):
+            self.store(place, self.address(target, node), node)
+            return
+        known = place.object.references.setdefault(place.offset, target)
+        if not _is_same_place(known, target):
+            # which of them it is may depend on the path taken: a pointer in memory tells
+            self.demand_memory(place.object, node)
+
     def _load_leaf(self, place: InMemory, kind: CType, node: Node | None) -> Expr:
-        if isinstance(kind, Reference):
-            raise self.unsupported("a reference kept in memory is not supported", node)
         if isinstance(kind, Pointer):
             bits = LoadAt(self.pointer_to(place), self.place(node), type="uint64")
             return Intrinsic("bits_to_pointer", "uint64", (bits,), type=self.kinds.dialect(kind))
@@ -179,7 +198,9 @@ class Objects(Core):
             return Aggregate(kind, values, references)
         place = self._one_access(place, kind, leaves, node)
         parts = {leaf.offset: InMemory(place.pointer, place.offset + leaf.offset, leaf.type) for leaf in leaves}
-        return Aggregate(kind, {offset: self._load_leaf(part, part.type, node) for offset, part in parts.items()})
+        bound = {o: self.through_reference(p, node) for o, p in parts.items() if isinstance(p.type, Reference)}
+        numbers = {o: self._load_leaf(p, p.type, node) for o, p in parts.items() if o not in bound}
+        return Aggregate(kind, numbers, bound)
 
     def _leaves(self, kind: CType, node: Node | None) -> tuple[Leaf, ...]:
         """Leaves of a record; those of a union are its largest member's bytes."""
@@ -220,9 +241,8 @@ class Objects(Core):
 
     def _store_record(self, place: LValue, value: Aggregate, node: Node | None) -> None:
         if isinstance(place, InObject):
-            place.object.references.update(
-                {place.offset + offset: bound for offset, bound in value.references.items()}
-            )
+            for offset, bound in value.references.items():
+                self.bind(InObject(place.object, place.offset + offset, Reference(bound.type)), bound, node)
             several = len(value.leaves) > 1
             values = {o: self._apart(leaf, place) if several else leaf for o, leaf in value.leaves.items()}
             for offset, leaf in values.items():
@@ -232,13 +252,13 @@ class Objects(Core):
                 if target != leaf:
                     self.assign(target, leaf)
             return
-        if value.references:
-            raise self.unsupported("a reference kept in memory is not supported", node)
         leaves = self._leaves(place.type, node)
         frozen = {offset: self.frozen(leaf) for offset, leaf in value.leaves.items()}
         place = self._one_access(place, place.type, leaves, node)
         for offset, leaf in frozen.items():
             self.store(InMemory(place.pointer, place.offset + offset, place.type), leaf, node)
+        for offset, bound in value.references.items():
+            self.bind(InMemory(place.pointer, place.offset + offset, Reference(bound.type)), bound, node)
 
     def _apart(self, leaf: Expr, place: InObject) -> Expr:
         """A leaf's value that does not depend on the object it goes to."""
@@ -259,6 +279,18 @@ class Objects(Core):
             assert isinstance(value, Expr)
             leaves[leaf.offset] = value
         return Aggregate(kind, leaves)
+
+
+def _is_same_place(one: LValue, other: LValue) -> bool:
+    """True if two places are known to be one."""
+    if isinstance(one, InObject) or isinstance(other, InObject):
+        return (
+            isinstance(one, InObject)
+            and isinstance(other, InObject)
+            and one.object is other.object
+            and one.offset == other.offset
+        )
+    return one.pointer == other.pointer and one.offset == other.offset
 
 
 def depends_on(value: Expr, names: set[str]) -> bool:

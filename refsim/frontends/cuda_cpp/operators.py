@@ -174,9 +174,15 @@ class Operators(Literals):
     def _choose_aggregate(
         self, condition: Expr, first: list[Stmt], a: Aggregate, second: list[Stmt], b: Aggregate, node: Node
     ) -> Value:
-        if a.references or b.references:
-            raise self.unsupported("a choice between objects with references", node)
         result: dict[int, Expr] = {}
+        bound: dict[int, LValue] = {}
+        for offset, target in a.references.items():
+            variable = self.variable("s@", PointerType(self.kinds.main_dtype(target.type)))
+            first.append(Assign(variable.name, self.expression(self.address(target, node), node)))
+            other = self.address(b.references[offset], node)
+            second.append(Assign(variable.name, self.expression(other, node)))
+            bound[offset] = InMemory(variable, 0, target.type)
+            self.stable.add(variable.name)
         for offset, x in a.leaves.items():
             variable = self.variable("s@", x.type)
             first.append(Assign(variable.name, x))
@@ -184,7 +190,7 @@ class Operators(Literals):
             result[offset] = variable
             self.stable.add(variable.name)
         self.out.append(If(condition, first, second))
-        return Aggregate(a.type, result)
+        return Aggregate(a.type, result, bound)
 
     def _r_unaryoperator(self, node: Node) -> Value:
         op, operand = node.get("opcode"), node.inner[0]

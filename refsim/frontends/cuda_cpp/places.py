@@ -161,12 +161,6 @@ class Places(Operators):
         part = self.part(place, layout.fields[member], kind)
         return self.through_reference(part, node) if isinstance(kind, Reference) else part
 
-    def through_reference(self, place: LValue, node: Node | None) -> LValue:
-        """What a reference inside an object is bound to."""
-        if isinstance(place, InObject) and place.offset in place.object.references:
-            return place.object.references[place.offset]
-        raise self.unsupported("a reference kept in memory", node)
-
     def _l_arraysubscriptexpr(self, node: Node) -> LValue:
         base, index = node.inner
         if not isinstance(self.type_of(base), Pointer):

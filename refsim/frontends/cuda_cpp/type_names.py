@@ -30,6 +30,7 @@ QUALIFIERS = re.compile(
 NAME = re.compile(r"[A-Za-z_~]\w*")
 TRANSFORM = re.compile(r"(__decay|__underlying_type|__make_unsigned|__make_signed)\((.*)\)$")
 CONSTANT = re.compile(r"\b(const|volatile)\b")
+TRAILING = re.compile(r"^auto (\(.*\)[^()]*?) -> (.+)$")
 INTEGER = re.compile(r"-?\d+[uUlL]*$")
 
 
@@ -68,6 +69,7 @@ class TypeNames:
         found = self._parsed.get(key)
         if found is None:
             outer, self._uses_names = self._uses_names, False
+            text = TRAILING.sub(r"\2 \1", text)
             position, found = self._base(text, 0)
             position, found = self._declarator(text, position, found)
             if text[position:].strip(" )") not in ("", "noexcept", "const", "const noexcept", "mutable"):
