@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from refsim.dialect import Block, Break, PointerType
+from refsim.dialect import Block, Break
 from refsim.frontends.cuda_cpp.core import Frame
+from refsim.frontends.cuda_cpp.dispatch import Dispatch
 from refsim.frontends.cuda_cpp.intrinsics import Call, find
-from refsim.frontends.cuda_cpp.lambdas import Lambdas
-from refsim.frontends.cuda_cpp.tree import Node, Shape
+from refsim.frontends.cuda_cpp.tree import FUNCTIONS, Node, Shape
 from refsim.frontends.cuda_cpp.types import Array, CType, Function, Pointer, Reference, Void
-from refsim.frontends.cuda_cpp.values import FunctionName, InMemory, InObject, LValue, Object, Value
+from refsim.frontends.cuda_cpp.values import FunctionName, InMemory, InObject, LValue, Value
 
 if TYPE_CHECKING:
     from refsim.frontends.cuda_cpp.declarations import Declarations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEEPEST = 40
 
 
-class Calls(Lambdas):
+class Calls(Dispatch):
     """Calls of a translation."""
 
     # ---------------------------------------------------------------------------------------------- calls
@@ -37,12 +37,13 @@ class Calls(Lambdas):
             found = self.tree.declaration(str(callee.get("referencedMemberDecl")))
             if found is None:
                 raise self.unsupported(f"call of {callee.name!r}", node)
-            return self.call_function(found, None, arguments, node)
+            if found.kind in FUNCTIONS:
+                return self.call_function(found, None, arguments, node)
         if node.kind == "CXXOperatorCallExpr":
             self._know_closure(arguments[0])
         value = self.rvalue(callee)
         if not isinstance(value, FunctionName):
-            raise self.unsupported("a call through a function pointer is not supported", node)
+            return self.call_pointer(value, node, arguments)
         function = value.node
         is_method = function.kind == "CXXMethodDecl" and function.get("storageClass") != "static"
         if node.kind == "CXXOperatorCallExpr" and is_method:
@@ -82,11 +83,10 @@ class Calls(Lambdas):
             callee = callee.inner[0]
         if callee.kind != "MemberExpr":
             raise self.unsupported("a call through a pointer to member is not supported", node)
+        self._know_closure(callee.inner[0])
         function = self.tree.declaration(str(callee.get("referencedMemberDecl")))
         if function is None:
             raise self.unsupported(f"member function {callee.name!r} is not known", node)
-        if function.get("virtual"):
-            raise self.unsupported(f"virtual function {callee.name!r} is not supported", node)
         operand = callee.inner[0]
         if function.name.startswith("~"):
             raise self.unsupported("an explicit destructor call is not supported", node)
@@ -96,6 +96,8 @@ class Calls(Lambdas):
             this = self.dereference(self.rvalue(operand), kind.pointee, node)
         else:
             this = self.lvalue(operand)
+        if self.is_virtual_call(function, callee):
+            return self.virtual_call(function, this, node.inner[1:], node)
         return self.call_function(function, this, node.inner[1:], node)
 
     def call_function(self, function: Node, this: LValue | None, arguments: list[Node], node: Node) -> Value | LValue:
@@ -112,6 +114,18 @@ class Calls(Lambdas):
             values = self.ordered(*[self._argument_action(argument, False) for argument in actual])
             return handler(cast("Declarations", self), Call(node, function.name, values, actual, self.type_of(node)))
         return self.inline(definition, this, arguments, node)
+
+    def call_values(
+        self, function: Node, this: LValue | None, values: list[Any], arguments: list[Node], node: Node
+    ) -> Value | LValue:
+        """Call a function with arguments that were evaluated."""
+        definition = self.tree.definition(function)
+        if definition is not None:
+            return self.inline(definition, this, arguments, node, values)
+        handler = find(function.name)
+        if handler is None:
+            raise self.unsupported(f"function {function.name}() has no body and is not a known intrinsic", node)
+        return handler(cast("Declarations", self), Call(node, function.name, values, arguments, self.type_of(node)))
 
     def _defaults(self, function: Node, arguments: list[Node], node: Node) -> list[Node]:
         """Arguments, with the declared default in place of one that is not given."""
@@ -148,16 +162,19 @@ class Calls(Lambdas):
 
     # ------------------------------------------------------------------------------------------- inlining
 
-    def inline(self, function: Node, this: LValue | None, arguments: list[Node], node: Node) -> Value | LValue:
-        """The body of a function in place of its call."""
+    def inline(
+        self, function: Node, this: LValue | None, arguments: list[Node], node: Node, values: list[Any] | None = None
+    ) -> Value | LValue:
+        """The body of a function in place of its call; `values` are the arguments where they were evaluated."""
         # a recursion ends if its conditions are known, as in a constexpr function of a constant
         if sum(frame.node.id == function.id for frame in self.frames) > DEEPEST:
             raise self.unsupported(f"recursive function {function.name}() is not supported", node)
         parameters = function.children("ParmVarDecl")
         if len(arguments) != len(parameters):
             raise self.unsupported(f"call of {function.name}() with a variable number of arguments", node)
-        actual = self._defaults(function, arguments, node)
-        values = self.ordered(*[self._argument_action(a, _is_reference(p)) for a, p in zip(actual, parameters)])
+        if values is None:
+            actual = self._defaults(function, arguments, node)
+            values = self.ordered(*[self._argument_action(a, _is_reference(p)) for a, p in zip(actual, parameters)])
         self.kinds.scopes.append(function)
         try:
             if "(lambda at" in function.type_text:
@@ -174,6 +191,9 @@ class Calls(Lambdas):
             self._parameter(parameter, kind, value, shape, node)
             for parameter, kind, value in zip(parameters, kinds, values)
         ]
+        for place, parameter in zip(bound, kinds):
+            if not isinstance(parameter, Reference):
+                self.own(place, node)
         return self._run(frame, parameters, bound, shape, node)
 
     def _parameter(self, parameter: Node, kind: CType, value: Value | LValue, shape: Shape, node: Node) -> LValue:
@@ -203,7 +223,7 @@ class Calls(Lambdas):
             needs_block = shape.returns > (1 if shape.ends_in_return else 0)
             if needs_block:
                 frame.label = self.fresh("return")
-                frame.target = self._result(frame.result, node)
+                frame.target = self.result_place(frame.result, node)
             self.run_initialisers(function, frame.this, node)
             self.statement(function.children("CompoundStmt")[-1])
         finally:
@@ -216,21 +236,7 @@ class Calls(Lambdas):
             self.out.extend(body)
             return frame.tail
         self.out.append(Block(frame.label, body))
-        if frame.target is None:
-            return None
-        if isinstance(frame.result, Reference):
-            pointer = self.load(frame.target, node)
-            return InMemory(self.expression(pointer, node), 0, frame.result.target)
-        return self.load(frame.target, node)
-
-    def _result(self, kind: CType, node: Node) -> LValue | None:
-        """Where a function that returns from several places leaves its result."""
-        if isinstance(kind, Void):
-            return None
-        if isinstance(kind, Reference):
-            pointer = self.variable("result@", PointerType(self.kinds.main_dtype(kind.target)))
-            return InObject(Object(Pointer(kind.target), "", {0: pointer}), 0, Pointer(kind.target))
-        return self.make(kind, "result@", f"{node.id}:result", node)
+        return self.taken_result(frame.target, frame.result, node)
 
     def _shape(self, function: Node) -> Shape:
         if function.id not in self.tree.shapes:
@@ -264,6 +270,7 @@ class Calls(Lambdas):
         """A return statement."""
         frame = self.frames[-1]
         operand = node.inner[0] if node.inner else None
+        last = self._is_last(node, frame.node)
         if operand is not None and operand.kind:
             if isinstance(frame.result, Reference):
                 value: Value | LValue = self.frozen(self.lvalue(operand))
@@ -271,15 +278,31 @@ class Calls(Lambdas):
                 self.discard(operand)
                 value = None
             else:
-                value = self.rvalue(operand)
+                named = self._named_result(operand)
+                value = self.rvalue(operand) if named is None else self.load(named, node)
+                if named is not None:
+                    self.disown(named)
+            if self.owns():
+                value = self.frozen(value)
             if not frame.label:
                 frame.tail = value
             elif frame.target is not None:
                 if isinstance(value, (InObject, InMemory)):
                     value = self.pointer_to(self.memory(value, node))
                 self.store(frame.target, value, node)
-        if frame.label and not self._is_last(node, frame.node):
+        if frame.label and not last:
+            self.leave(0)
             self.out.append(Break(frame.label))
+
+    def _named_result(self, node: Node) -> LValue | None:
+        """The variable that is the function's result itself, so that it is neither copied nor destroyed."""
+        while node.kind in ("ExprWithCleanups", "CXXConstructExpr", "ImplicitCastExpr", "CXXBindTemporaryExpr"):
+            if len(node.inner) != 1:
+                return None
+            node = node.inner[0]
+        declared = node.get("referencedDecl") or {}
+        is_result = node.kind == "DeclRefExpr" and declared.get("id") in self.results
+        return self.variables.get(declared["id"]) if is_result else None
 
     @staticmethod
     def _is_last(node: Node, function: Node) -> bool:

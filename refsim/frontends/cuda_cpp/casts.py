@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from refsim.dialect import Bitcast, Const, Expr, NullPointer, PointerCompare, PointerDifference, PointerType
 from refsim.frontends.cuda_cpp import folding
-from refsim.frontends.cuda_cpp.objects import Objects
+from refsim.frontends.cuda_cpp.layout import is_function
+from refsim.frontends.cuda_cpp.lifetimes import Lifetimes
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.types import CType, Pointer, Record, Reference, Scalar
 from refsim.frontends.cuda_cpp.values import (
@@ -28,7 +29,7 @@ SAME = frozenset({"NoOp", "ConstructorConversion", "UserDefinedConversion", "Add
 TO_BASE = frozenset({"DerivedToBase", "UncheckedDerivedToBase"})
 
 
-class Casts(Objects):
+class Casts(Lifetimes):
     """Conversions of values and of places."""
 
     def cast(self, node: Node) -> Value:
@@ -49,6 +50,8 @@ class Casts(Objects):
             return self.rvalue(operand)
         if kind == "BitCast":
             return self._pointer_cast(node, operand)
+        if kind == "NullToPointer" and is_function(self.type_of(node)):
+            return Const(0, type="uint64")
         if kind == "NullToPointer":
             return NullPointer(type=self._dialect_type(node))
         if kind == "PointerToBoolean":
@@ -93,6 +96,8 @@ class Casts(Objects):
         if isinstance(value, (AddressOf, Text, FunctionName)):
             return Const(True, type="bool")
         pointer = self.expression(value, node)
+        if pointer.type == "uint64":
+            return folding.convert(pointer, "bool")
         return PointerCompare("!=", pointer, NullPointer(type=pointer.type), type="bool")
 
     def _decay(self, node: Node, operand: Node) -> Value:

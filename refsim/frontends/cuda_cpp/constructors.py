@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from refsim.dialect import Const
 from refsim.frontends.cuda_cpp.calls import Calls
 from refsim.frontends.cuda_cpp.tree import Node
-from refsim.frontends.cuda_cpp.types import Array, CType, Record, Reference
+from refsim.frontends.cuda_cpp.types import TABLE, Array, CType, Record, Reference
 from refsim.frontends.cuda_cpp.values import LValue, Value
 
 
@@ -72,7 +73,7 @@ class Constructors(Calls):
         for child in record.inner:
             candidates = child.children("CXXConstructorDecl") if child.kind == "FunctionTemplateDecl" else [child]
             found += [c for c in candidates if c.kind == "CXXConstructorDecl"]
-        same = [c for c in found if c.type_text.replace(" noexcept", "") == text.replace(" noexcept", "")]
+        same = [c for c in found if _without_noexcept(c.type_text) == _without_noexcept(text)]
         if not same and found and node.inner:
             self.kinds.scopes.append(record)
             try:
@@ -92,10 +93,22 @@ class Constructors(Calls):
         except Exception:  # a template's own pattern has no readable type
             return False
 
+    def set_tables(self, place: LValue, kind: CType) -> None:
+        """Make an object one of a class with virtual functions."""
+        if not isinstance(kind, Record) or not self.kinds.is_polymorphic(kind):
+            return
+        for offset in self.ask(self.kinds.tables, kind, node=None):
+            tag = Const(self.kinds.table_tag(kind, offset), type="uint64")
+            self.store(self.part(place, offset, TABLE), tag, self.kinds.record(kind))
+
     def run_initialisers(self, function: Node, this: LValue | None, node: Node) -> None:
         """Member and base initialisers of a constructor."""
+        pending = function.kind == "CXXConstructorDecl" and this is not None
         for item in function.children("CXXCtorInitializer"):
             assert this is not None
+            if "anyInit" in item.data and pending:
+                self.set_tables(this, this.type)
+                pending = False
             operand = item.inner[0]
             if "anyInit" in item.data:
                 self._initialise_member(this, item.get("anyInit"), operand, node)
@@ -105,6 +118,9 @@ class Constructors(Calls):
                 self.initialise(self.base_of(this, base, function), operand)
             else:
                 self.initialise(this, operand)
+                pending = False
+        if pending and this is not None:
+            self.set_tables(this, this.type)
 
     def _initialise_member(self, this: LValue, field: dict[str, object], operand: Node, node: Node) -> None:
         assert isinstance(this.type, Record)
@@ -119,3 +135,7 @@ class Constructors(Calls):
             self.bind(self.part(this, offset, kind), self.lvalue(operand), operand)
             return
         self.initialise(self.part(this, offset, kind), operand)
+
+
+def _without_noexcept(text: str) -> str:
+    return text.replace(" noexcept(false)", "").replace(" noexcept", "")

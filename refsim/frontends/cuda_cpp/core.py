@@ -10,6 +10,7 @@ from refsim.devices import Device
 from refsim.dialect import (
     Allocation,
     Assign,
+    Const,
     Expr,
     NullPointer,
     Place,
@@ -21,8 +22,8 @@ from refsim.dialect import (
     walk_expressions,
 )
 from refsim.errors import UnsupportedError
-from refsim.frontends.cuda_cpp.layout import Types
 from refsim.frontends.cuda_cpp.options import Options
+from refsim.frontends.cuda_cpp.polymorphism import ClassTypes, tag_of
 from refsim.frontends.cuda_cpp.source import INCLUDE
 from refsim.frontends.cuda_cpp.tree import Node, Tree
 from refsim.frontends.cuda_cpp.types import CType, Record, UnknownTypeError
@@ -42,6 +43,25 @@ from refsim.frontends.cuda_cpp.values import (
 OWN_FILES = str(INCLUDE)
 
 
+@dataclass(eq=False)
+class Scope:
+    """A block or full expression, where it writes its statements, and the objects whose life ends with it."""
+
+    out: list[Stmt]
+    full_expression: bool = False
+    owned: list[LValue] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A loop or switch: the labels that break and continue go to, and the scopes that they do not leave."""
+
+    label: str
+    skip: str
+    outside: int
+    inside: int
+
+
 @dataclass
 class Frame:
     """A function that is being translated: the kernel, or one inlined into it."""
@@ -55,7 +75,8 @@ class Frame:
     returns: int = 0
     tail: Value | LValue = None
     target: LValue | None = None
-    jumps: list[tuple[str, str]] = field(default_factory=list)
+    jumps: list[Jump] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -75,7 +96,7 @@ class Core:
         self.tree = tree
         self.device = device
         self.options = options
-        self.kinds = Types(tree)
+        self.kinds = ClassTypes(tree)
         self.in_memory = in_memory
         self.wanted: set[str] = set()
         self.types: dict[str, Type] = {}
@@ -86,6 +107,8 @@ class Core:
         self.globals: dict[str, LValue] = {}
         self.bindings: dict[str, Node] = {}
         self.lambdas: dict[str, list[tuple[int, str]]] = {}
+        self.functions: dict[int, Node] = {}
+        self.results: set[str] = set()
         self.frames: list[Frame] = []
         self.out: list[Stmt] = []
         self.stable: set[str] = set()
@@ -104,6 +127,21 @@ class Core:
         def declare(self, node: Node) -> None: ...
         def construct(self, node: Node, target: LValue | None = None) -> Value: ...
         def run_initialisers(self, function: Node, this: LValue | None, node: Node) -> None: ...
+        def set_tables(self, place: LValue, kind: CType) -> None: ...
+        def inline(
+            self,
+            function: Node,
+            this: LValue | None,
+            arguments: list[Node],
+            node: Node,
+            values: list[Any] | None = None,
+        ) -> Value | LValue: ...
+        def call_function(
+            self, function: Node, this: LValue | None, arguments: list[Node], node: Node
+        ) -> Value | LValue: ...
+        def call_values(
+            self, function: Node, this: LValue | None, values: list[Any], arguments: list[Node], node: Node
+        ) -> Value | LValue: ...
 
     # ------------------------------------------------------------------------------------ errors and places
 
@@ -198,7 +236,9 @@ class Core:
             self.demand_memory(value.place.object, node)
             return NullPointer(type=PointerType(self.kinds.main_dtype(value.place.type)))
         if isinstance(value, FunctionName):
-            raise self.unsupported(f"a pointer to function {value.node.name}() is not supported", node)
+            tag = tag_of(value.node)
+            self.functions[tag] = value.node
+            return Const(tag, type="uint64")
         raise self.unsupported("a number or pointer is needed here", node)
 
     def demand_memory(self, holder: Object, node: Node | None) -> None:

@@ -69,6 +69,7 @@ class Declarations(Initialisers):
                 value = self.rvalue(initial)
                 if isinstance(value, Aggregate):
                     self.variables[node.id] = self.bound(value, value.type, node.name, node.id, node)
+                    self.own(self.variables[node.id], node)
                     return
         kind = self.type_of(node)
         if node.get("storageClass") in ("static", "extern") and not node.get("constexpr") and not _is_const(node):
@@ -83,10 +84,13 @@ class Declarations(Initialisers):
                 self.no_text(value, node), kind, node.name, node.id, node, _is_const(node)
             )
             return
+        if node.get("nrvo") and isinstance(kind, Record):
+            self.results.add(node.id)
         place = self.make(kind, node.name or "unnamed", node.id, node)
         self.variables[node.id] = place
         if initial is not None:
             self.initialise(place, initial)
+        self.own(place, node)
 
     def kinds_of_attributes(self, node: Node) -> None:
         """Refuse attributes of a variable that are not known."""
@@ -109,6 +113,7 @@ class Declarations(Initialisers):
                 initial = initialiser(node)
                 if initial is not None and initial.kind not in CONSTRUCTIONS:
                     raise self.unsupported(f"shared variable {node.name!r} with an initial value", node)
+                self.refuse_destructor(kind, f"shared variable {node.name!r}", node)
                 self.globals[key] = self.allocate(kind, node.name, "shared", node)
         return self.globals[key]
 
@@ -186,7 +191,7 @@ class Declarations(Initialisers):
         return dict(values)
 
     def _leaf_values(self, kind: CType, offset: int, node: Node) -> dict[int, Expr]:
-        while node.kind in TRANSPARENT or node.kind == "ConstantExpr":
+        while node.kind in TRANSPARENT or node.kind in ("ConstantExpr", "ExprWithCleanups"):
             node = node.inner[-1]
         result: dict[int, Expr] = {}
         if node.kind == "InitListExpr" and isinstance(kind, (Array, Record)):

@@ -17,6 +17,9 @@ from refsim.frontends.cuda_cpp.values import (
     Value,
 )
 
+# prvalues of class type that are dropped: the object lives to the end of the full expression
+OWNERS = frozenset({"CXXBindTemporaryExpr", "CXXFunctionalCastExpr", "CXXTemporaryObjectExpr"})
+
 
 class Expressions(Places):
     """Expressions of a translation."""
@@ -45,8 +48,17 @@ class Expressions(Places):
     def discard(self, node: Node) -> None:
         """Evaluate an expression for its effects."""
         inner = node
-        while inner.kind in ("ParenExpr", "ExprWithCleanups"):
+        while inner.kind == "ParenExpr":
             inner = last_child(inner)
+        if inner.kind == "ExprWithCleanups":
+            with self.scope(full_expression=True):
+                self.discard(last_child(inner))
+            return
+        if inner.kind in OWNERS and self.has_destructor(self.type_of(inner)):
+            temporary = self.make(self.type_of(inner), "temporary", inner.id, inner)
+            self.initialise(temporary, inner)
+            self.own(temporary, inner)
+            return
         if inner.kind in CASTS and inner.get("castKind") in ("ToVoid", "NoOp"):
             self.discard(inner.inner[0])
             return

@@ -27,6 +27,10 @@ class Initialisers(Constructors):
 
     def initialise(self, target: LValue, node: Node) -> None:
         """Give a new object the value of an initialiser."""
+        if node.kind == "ExprWithCleanups":
+            with self.scope(full_expression=True):
+                self.initialise(target, node.inner[-1])
+            return
         while node.kind in TRANSPARENT or node.kind in ("ConstantExpr", "CXXDefaultInitExpr"):
             if not node.inner:
                 break

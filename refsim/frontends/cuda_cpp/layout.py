@@ -6,8 +6,10 @@ from refsim.dialect import ITEM_BYTES, PointerType, Type
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.type_names import TypeNames, constant_value
 from refsim.frontends.cuda_cpp.types import (
+    TABLE,
     Array,
     CType,
+    Function,
     Layout,
     Leaf,
     Pointer,
@@ -53,17 +55,25 @@ class Types(TypeNames):
 
     def _lay_out(self, node: Node) -> Layout:
         data = node.get("definitionData") or {}
-        if data.get("isPolymorphic"):
-            raise UnknownTypeError(f"{self.record_name(node)} has virtual functions, which are not supported")
         if node.has("PackedAttr", "MaxFieldAlignmentAttr"):
             raise UnknownTypeError(f"{self.record_name(node)} is packed, which is not supported")
         layout = Layout(0, 1, 0, is_union=node.get("tagUsed") == "union")
         end = 0
+        bases: list[Record] = []
         for base in node.get("bases") or ():
             if base.get("isVirtual"):
                 raise UnknownTypeError(f"{self.record_name(node)} has a virtual base, which is not supported")
             kind = self.read(base["type"].get("desugaredQualType") or base["type"]["qualType"])
             assert isinstance(kind, Record)
+            bases.append(kind)
+        if data.get("isPolymorphic"):
+            # the first base with a table lends it, and lies at the front
+            primary = [kind for kind in bases if (self.record(kind).get("definitionData") or {}).get("isPolymorphic")]
+            bases = [*primary[:1], *(kind for kind in bases if kind not in primary[:1])]
+            if not primary:
+                layout.members.append(("", 0, TABLE))
+                layout.align = end = 8
+        for kind in bases:
             inner = self.layout(kind)
             empty = self.is_empty(kind)
             offset = 0 if empty else -(-end // inner.align) * inner.align
@@ -146,9 +156,16 @@ class Types(TypeNames):
         """Dialect type of a number or pointer."""
         if isinstance(kind, Scalar):
             return kind.dtype
+        if is_function(kind):
+            return "uint64"
         if isinstance(kind, Pointer):
             return PointerType(self.main_dtype(kind.pointee))
         raise UnknownTypeError(f"a value of type {describe(kind)} where a number or pointer is needed")
+
+
+def is_function(kind: CType) -> bool:
+    """True for a function, or a pointer to one, whose value is a number that stands for the function."""
+    return isinstance(kind, Function) or (isinstance(kind, Pointer) and isinstance(kind.pointee, Function))
 
 
 def _alignment(node: Node) -> int:

@@ -17,9 +17,30 @@ from refsim.dialect import (
 )
 from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.core import Core
+from refsim.frontends.cuda_cpp.layout import is_function
 from refsim.frontends.cuda_cpp.tree import Node
-from refsim.frontends.cuda_cpp.types import Array, CType, Leaf, Pointer, Record, Reference, Scalar, Void, describe
-from refsim.frontends.cuda_cpp.values import AddressOf, Aggregate, InMemory, InObject, LValue, Object, Value
+from refsim.frontends.cuda_cpp.types import (
+    Array,
+    CType,
+    Function,
+    Leaf,
+    Pointer,
+    Record,
+    Reference,
+    Scalar,
+    Void,
+    describe,
+)
+from refsim.frontends.cuda_cpp.values import (
+    AddressOf,
+    Aggregate,
+    FunctionName,
+    InMemory,
+    InObject,
+    LValue,
+    Object,
+    Value,
+)
 
 MOST_LEAVES = 4096
 MOST_VARIABLES = 64
@@ -34,7 +55,6 @@ class Objects(Core):
         """A new object without a value."""
         if isinstance(kind, Void) or (isinstance(kind, Array) and kind.count is None):
             raise self.unsupported(f"a variable of type {describe(kind)}", node)
-        self.refuse_destructor(kind, node)
         leaves = self.ask(self.kinds.leaves, kind, node=node) if not isinstance(kind, Array) else ()
         if (
             key in self.in_memory
@@ -78,6 +98,8 @@ class Objects(Core):
         self, value: Value, kind: CType, name: str, key: str, node: Node | None, constant: bool = False
     ) -> LValue:
         """A new object with a value; a constant one whose value cannot change needs no variable."""
+        if isinstance(value, FunctionName):
+            value = self.expression(value, node)
         if (
             constant
             and isinstance(value, Expr)
@@ -90,20 +112,12 @@ class Objects(Core):
         self.store(target, value, node)
         return target
 
-    def refuse_destructor(self, kind: CType, node: Node | None) -> None:
-        """Destructors leave no node where they run: refuse those that do something."""
-        while isinstance(kind, Array):
-            kind = kind.element
-        if isinstance(kind, Record):
-            data = self.kinds.record(kind).get("definitionData") or {}
-            destructor = data.get("dtor") or {}
-            if destructor.get("nonTrivial") or (destructor.get("userDeclared") and not destructor.get("trivial")):
-                raise self.unsupported(f"{kind.name} has a destructor that does something", node)
-
     # ------------------------------------------------------------------------------------------ addresses
 
     def address(self, place: LValue, node: Node | None) -> Value:
-        """Pointer to an object."""
+        """Pointer to an object, or to a function."""
+        if isinstance(place.type, Function):
+            return self.load(place, node)
         if isinstance(place, InObject):
             return AddressOf(place, Pointer(place.type))
         return self.pointer_to(place)
@@ -122,6 +136,8 @@ class Objects(Core):
 
     def dereference(self, pointer: Value, kind: CType, node: Node | None) -> LValue:
         """The object that a pointer points to."""
+        if isinstance(kind, Function):
+            return InObject(Object(kind, "", {0: self.expression(pointer, node)}), 0, kind)
         if isinstance(pointer, AddressOf):
             if pointer.place.type == kind:
                 return pointer.place
@@ -174,7 +190,7 @@ class Objects(Core):
             self.demand_memory(place.object, node)
 
     def _load_leaf(self, place: InMemory, kind: CType, node: Node | None) -> Expr:
-        if isinstance(kind, Pointer):
+        if isinstance(kind, Pointer) and not is_function(kind):
             bits = LoadAt(self.pointer_to(place), self.place(node), type="uint64")
             return Intrinsic("bits_to_pointer", "uint64", (bits,), type=self.kinds.dialect(kind))
         dtype = self.ask(self.kinds.dialect, kind, node=node)
@@ -271,6 +287,8 @@ class Objects(Core):
         """Value of an object initialised with ``{}``."""
         if isinstance(kind, Scalar):
             return folding.convert(Const(0, type="int32"), kind.dtype)
+        if is_function(kind):
+            return Const(0, type="uint64")
         if isinstance(kind, Pointer):
             return NullPointer(type=self.ask(self.kinds.dialect, kind, node=node))
         leaves: dict[int, Expr] = {}

@@ -18,6 +18,7 @@ from refsim.dialect import (
     is_free,
 )
 from refsim.frontends.cuda_cpp import folding
+from refsim.frontends.cuda_cpp.layout import is_function
 from refsim.frontends.cuda_cpp.literals import Literals
 from refsim.frontends.cuda_cpp.tree import FUNCTIONS, Node
 from refsim.frontends.cuda_cpp.types import CType, Pointer, Scalar
@@ -91,6 +92,8 @@ class Operators(Literals):
     def _pointer_arithmetic(self, op: str, a: Value, b: Value, left: CType, right: CType, node: Node) -> Expr:
         if op in folding.COMPARE:
             x, y = self.expression(a, node), self.expression(b, node)
+            if is_function(left):
+                return folding.compare(op, x, y)
             return PointerCompare(op, x, y, type="bool")
         if op == "-" and isinstance(left, Pointer) and isinstance(right, Pointer):
             size = self.ask(self.kinds.bytes, left.pointee, node=node)

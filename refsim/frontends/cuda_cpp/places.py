@@ -20,13 +20,14 @@ from refsim.frontends.cuda_cpp.values import (
     InMemory,
     InObject,
     LValue,
+    Object,
     Value,
 )
 
 TRANSPARENT = frozenset(
     {
-        "ParenExpr", "ExprWithCleanups", "SubstNonTypeTemplateParmExpr", "CXXRewrittenBinaryOperator",
-        "CXXDefaultInitExpr",
+        "ParenExpr", "SubstNonTypeTemplateParmExpr", "CXXRewrittenBinaryOperator", "CXXDefaultInitExpr",
+        "CXXBindTemporaryExpr",
     }
 )  # fmt: skip
 CASTS = frozenset(
@@ -73,8 +74,19 @@ class Places(Operators):
             return self.materialise(self.rvalue(node), node)
         raise self.unsupported(f"expression {kind} is not supported", node)
 
+    def _l_exprwithcleanups(self, node: Node) -> LValue:
+        with self.scope(full_expression=True) as scope:
+            place = self.lvalue(last_child(node))
+            return self.frozen(place) if scope.owned else place
+
+    def _r_exprwithcleanups(self, node: Node) -> Value:
+        with self.scope(full_expression=True) as scope:
+            value = self.rvalue(last_child(node))
+            return self.frozen(value) if scope.owned else value
+
     def materialise(self, value: Value, node: Node) -> LValue:
         """A temporary object with a value."""
+        self.refuse_destructor(self.type_of(node), "a temporary object", node)
         return self.bound(value, self.type_of(node), "temporary", node.id, node)
 
     def _l_materializetemporaryexpr(self, node: Node) -> LValue:
@@ -83,6 +95,7 @@ class Places(Operators):
         if isinstance(kind, (Array, Record)):
             target = self.make(kind, "temporary", node.id, node)
             self.initialise(target, inner)
+            self.own(target, node, extended="extendingDecl" in node.data)
             return target
         return self.bound(self.rvalue(inner), kind, "temporary", node.id, node)
 
@@ -101,6 +114,9 @@ class Places(Operators):
                 return known[identity]
         if identity in self.bindings:
             return self.lvalue(self.bindings[identity])
+        if declared.get("kind") in FUNCTIONS:
+            kind = self.type_of(node)
+            return InObject(Object(kind, "", {0: self.expression(self._r_declrefexpr(node), node)}), 0, kind)
         found = self.tree.declaration(identity)
         if found is None or found.kind not in VARIABLES:
             captured = self._init_capture(declared.get("name", ""))
@@ -118,12 +134,22 @@ class Places(Operators):
             found = self.tree.declaration(declared["id"])
             if found is None:
                 raise self.unsupported(f"function {declared.get('name')!r} is not known", node)
-            return FunctionName(found)
+            return FunctionName(self._of_closure(found, node))
         if declared.get("kind") == "EnumConstantDecl":
             return self._enumerator(node, declared)
         if declared.get("kind") == "NonTypeTemplateParmDecl":
             raise self.unsupported(f"template parameter {declared.get('name')!r} without a value", node)
         return self.load(self.lvalue(node), node)
+
+    def _of_closure(self, function: Node, node: Node) -> Node:
+        """The call operator in place of the static function by which a lambda is a function pointer."""
+        if function.name != "__invoke" or not function.get("isImplicit"):
+            return function
+        operators = function.parent.children("CXXMethodDecl") if function.parent is not None else []
+        for operator in operators:
+            if operator.name == "operator()":
+                return operator
+        raise self.unsupported("a pointer to a generic lambda is not supported", node)
 
     def _enumerator(self, node: Node, declared: dict[str, Any]) -> Value:
         raise NotImplementedError

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from refsim.dialect import Assign, Block, Break, Const, Expr, If, Loop, Stmt, walk_statements
 from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.assembly import translate as translate_assembly
+from refsim.frontends.cuda_cpp.core import Jump
 from refsim.frontends.cuda_cpp.declarations import Declarations
 from refsim.frontends.cuda_cpp.tree import Node
 
@@ -43,8 +44,9 @@ class Statements(Declarations):
         return self.aside(lambda: self.statement(node))[0]
 
     def _s_compoundstmt(self, node: Node) -> None:
-        for child in node.inner:
-            self.statement(child)
+        with self.scope():
+            for child in node.inner:
+                self.statement(child)
 
     def _s_declstmt(self, node: Node) -> None:
         for child in node.inner:
@@ -63,7 +65,10 @@ class Statements(Declarations):
         translate_assembly(self, node)
 
     def _s_ifstmt(self, node: Node) -> None:
-        parts = list(node.inner)
+        with self.scope():
+            self._if(node, list(node.inner))
+
+    def _if(self, node: Node, parts: list[Node]) -> None:
         if node.get("hasInit"):
             self.statement(parts.pop(0))
         if node.get("hasVar"):
@@ -82,9 +87,10 @@ class Statements(Declarations):
 
     def _s_forstmt(self, node: Node) -> None:
         initial, variable, condition, step, body = node.inner
-        if initial.kind:
-            self.statement(initial)
-        self._loop(node, variable, condition, step, body)
+        with self.scope():
+            if initial.kind:
+                self.statement(initial)
+            self._loop(node, variable, condition, step, body)
 
     def _s_whilestmt(self, node: Node) -> None:
         parts = list(node.inner)
@@ -107,12 +113,16 @@ class Statements(Declarations):
 
     def _test(self, variable: Node | None, condition: Node) -> Expr | None:
         if variable is not None and variable.kind:
-            self.statement(variable)
+            with self.scope() as scope:
+                self.statement(variable)
+                if scope.owned:
+                    raise self.unsupported("a condition variable with a destructor that does something", variable)
         return self.condition(condition) if condition.kind else None
 
-    def _loop_body(self, body: Node, label: str, skip: str) -> list[Stmt]:
+    def _loop_body(self, body: Node, label: str, skip: str, outside: int | None = None) -> list[Stmt]:
         frame = self.frames[-1]
-        frame.jumps.append((label, skip))
+        depth = len(frame.scopes)
+        frame.jumps.append(Jump(label, skip, depth if outside is None else outside, depth))
         inner = self.body(body)
         frame.jumps.pop()
         return [Block(skip, inner)] if breaks_to(inner, skip) else inner
@@ -133,30 +143,46 @@ class Statements(Declarations):
         self.out.append(Loop(label, None, [*inner, *ending], [], self.place(node)))
 
     def _s_cxxforrangestmt(self, node: Node) -> None:
-        initial, range_, begin, end, condition, step, variable, body = node.inner
-        for part in (initial, range_, begin, end):
-            if part.kind:
-                self.statement(part)
+        with self.scope():
+            for part in node.inner[:4]:
+                if part.kind:
+                    self.statement(part)
+            self._range_loop(node, *node.inner[4:])
+
+    def _range_loop(self, node: Node, condition: Node, step: Node, variable: Node, body: Node) -> None:
         label, skip = self.fresh("loop"), self.fresh("next")
         test, head = self.aside(lambda: self.condition(condition))
         if test:
             test.append(If(head, [], [Break(label)]))
             head = None
-        declared, _ = self.aside(lambda: self.statement(variable))
-        inner = self._loop_body(body, label, skip)
+        inner, _ = self.aside(lambda: self._with_variable(variable, body, label, skip))
         advance = self.aside(lambda: self.discard(step))[0]
-        self.out.append(Loop(label, head, [*test, *declared, *inner], advance, self.place(node)))
+        self.out.append(Loop(label, head, [*test, *inner], advance, self.place(node)))
+
+    def _with_variable(self, variable: Node, body: Node, label: str, skip: str) -> None:
+        """One pass of a range-for loop, whose variable lives that long."""
+        outside = len(self.frames[-1].scopes)
+        with self.scope():
+            self.statement(variable)
+            self.out.extend(self._loop_body(body, label, skip, outside))
 
     def _s_breakstmt(self, node: Node) -> None:
-        self.out.append(Break(self.frames[-1].jumps[-1][0]))
+        jump = self.frames[-1].jumps[-1]
+        self.leave(jump.outside)
+        self.out.append(Break(jump.label))
 
     def _s_continuestmt(self, node: Node) -> None:
-        self.out.append(Break(next(skip for _, skip in reversed(self.frames[-1].jumps) if skip)))
+        jump = next(jump for jump in reversed(self.frames[-1].jumps) if jump.skip)
+        self.leave(jump.inside)
+        self.out.append(Break(jump.skip))
 
     # -------------------------------------------------------------------------------------------- switch
 
     def _s_switchstmt(self, node: Node) -> None:
-        parts = list(node.inner)
+        with self.scope():
+            self._switch(node, list(node.inner))
+
+    def _switch(self, node: Node, parts: list[Node]) -> None:
         if node.get("hasInit"):
             self.statement(parts.pop(0))
         if node.get("hasVar"):
@@ -165,7 +191,8 @@ class Statements(Declarations):
         segments = self._segments(parts[1])
         label = self.fresh("switch")
         frame = self.frames[-1]
-        frame.jumps.append((label, ""))
+        depth = len(frame.scopes)
+        frame.jumps.append(Jump(label, "", depth, depth))
         bodies = [self.aside(lambda part=part: self._all(part.statements))[0] for part in segments]  # type: ignore[misc]
         frame.jumps.pop()
         conditions = self._conditions(segments, selector)
@@ -173,8 +200,11 @@ class Statements(Declarations):
         self.out.extend([Block(label, inner)] if breaks_to(inner, label) else inner)
 
     def _all(self, nodes: list[Node]) -> None:
-        for node in nodes:
-            self.statement(node)
+        with self.scope() as scope:
+            for node in nodes:
+                self.statement(node)
+            if scope.owned:
+                raise self.unsupported("a variable with a destructor directly below a case label: use braces", nodes[0])
 
     def _segments(self, body: Node) -> list[Segment]:
         segments: list[Segment] = []

@@ -128,6 +128,7 @@ class Tree:
         self.shapes: dict[str, Shape] = {}
         self._definitions: dict[str, Node] = {}
         self._first: dict[str, str] = {}
+        self._addressed: list[Node] | None = None
         self._index(self.root, False)
 
     def _index(self, node: Node, pattern: bool) -> None:
@@ -185,6 +186,19 @@ class Tree:
         """The declaration of the same function that has its body."""
         return self._definitions.get(self._first.get(node.id, node.id))
 
+    def addressed_functions(self) -> list[Node]:
+        """Functions of which the source takes the address anywhere."""
+        if self._addressed is None:
+            found: dict[str, Node] = {}
+            for node in self.root.walk():
+                declared = node.get("referencedDecl") or {} if node.kind == "DeclRefExpr" else {}
+                if declared.get("kind") in FUNCTIONS and not _is_called(node):
+                    function = self.declaration(declared["id"])
+                    if function is not None and function.name != "__invoke":
+                        found[function.id] = function
+            self._addressed = list(found.values())
+        return self._addressed
+
     def redeclarations(self, node: Node) -> list[Node]:
         """Other declarations of the same function."""
         first = self._first.get(node.id, node.id)
@@ -209,6 +223,15 @@ class Tree:
     def unsupported(self, what: str, node: Node | None) -> UnsupportedError:
         """The error for a construct that is not translated."""
         return UnsupportedError(what, self.place(node))
+
+
+def _is_called(node: Node) -> bool:
+    """True for the name of a function in a call of it."""
+    child, parent = node, node.parent
+    while parent is not None and parent.kind in ("ImplicitCastExpr", "ParenExpr"):
+        child, parent = parent, parent.parent
+    calls = ("CallExpr", "CXXOperatorCallExpr", "UserDefinedLiteral")
+    return parent is not None and parent.kind in calls and parent.inner[0] is child
 
 
 def _is_pattern(template: Node, number: int) -> bool:

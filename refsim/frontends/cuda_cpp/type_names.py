@@ -69,7 +69,9 @@ class TypeNames:
         found = self._parsed.get(key)
         if found is None:
             outer, self._uses_names = self._uses_names, False
-            text = TRAILING.sub(r"\2 \1", text)
+            text = TRAILING.sub(r"\2 \1", text.replace(" noexcept(false)", ""))
+            if "::*" in text:
+                raise UnknownTypeError(f"a pointer to member ({text}) is not supported")
             position, found = self._base(text, 0)
             position, found = self._declarator(text, position, found)
             if text[position:].strip(" )") not in ("", "noexcept", "const", "const noexcept", "mutable"):

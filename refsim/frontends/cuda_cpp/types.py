@@ -77,6 +77,7 @@ SCALARS = {name: Scalar(name, dtype) for name, dtype in BUILTIN.items()}
 # types made of built-in ones only mean the same everywhere
 _BUILT_IN: dict[str, CType] = {}
 BOOL, INT, UNSIGNED, LONG = (SCALARS[name] for name in ("bool", "int", "unsigned int", "long"))
+TABLE = Scalar("vtable", "uint64")
 CHAR, FLOAT, DOUBLE, SIZE = (SCALARS[name] for name in ("char", "float", "double", "unsigned long"))
 
 

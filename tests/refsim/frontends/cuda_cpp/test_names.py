@@ -27,7 +27,8 @@ PROGRAMS: dict[str, tuple[str, str, list[float]]] = {
     ),
     "template arguments that differ in const only": (
         "template <typename T, int N> struct View { T* data; float tag() { return N; } };\n"
-        "template <int N> struct View<const float, N> { const float* data; float pad; float tag() { return 10 * N; } };\n"
+        "template <int N> struct View<const float, N> {\n"
+        "  const float* data; float pad; float tag() { return 10 * N; }\n};\n"
         "using Fixed = const float; template <typename T> struct Holder { T inner; float more; };\n"
         "template <typename T> float size(T v) { return sizeof(v) + v.tag(); }\n"
         "float all(View<const float, 1> a, View<float, 1> b, View<Fixed, 2>* c, View<const float* const, 1> d,\n"
