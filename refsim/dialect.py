@@ -81,6 +81,13 @@ Type = str | ArrayType | PointerType
 
 
 @dataclass(frozen=True)
+class KnownType:
+    """Type of a kernel argument whose value is part of the type: a member of an enumeration."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
 class NamedTupleType:
     """Type of a kernel argument that is a named tuple."""
 

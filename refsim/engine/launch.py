@@ -6,6 +6,7 @@ import ctypes
 import math
 from collections import Counter
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,17 @@ from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report
 from refsim.checks.global_shadow import GlobalShadow
 from refsim.checks.order import SyncLog
 from refsim.devices import Device
-from refsim.dialect import ITEM_BYTES, ArrayType, NamedTupleType, PointerType, RecordType, Type, dtype_name, item_bytes
+from refsim.dialect import (
+    ITEM_BYTES,
+    ArrayType,
+    KnownType,
+    NamedTupleType,
+    PointerType,
+    RecordType,
+    Type,
+    dtype_name,
+    item_bytes,
+)
 from refsim.engine.batch import Batch
 from refsim.engine.buffers import initialized_elements, mark_written
 from refsim.engine.codegen import LaneCode
@@ -217,6 +228,8 @@ def argument_type(value: Any) -> Any:
         return ArrayType(dtype_name(value.dtype), 0)
     if isinstance(value, (bool, np.bool_)):
         return "bool"
+    if isinstance(value, Enum):
+        return KnownType(value)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
             raise TypeError(f"integer argument {value} does not fit 64 bits")

@@ -31,7 +31,7 @@ from refsim.frontends import numba_libdevice, numba_types
 from refsim.frontends.numba_names import CudaName, scalar_type
 from refsim.frontends.numba_records import record_type
 from refsim.frontends.numba_tuples import VECTORS
-from refsim.frontends.numba_values import Static, TupleValue, Value, to_expression
+from refsim.frontends.numba_values import Static, TupleValue, Value, as_tuple, to_expression
 
 if TYPE_CHECKING:
     from refsim.frontends.numba_expressions import Expressions
@@ -41,6 +41,7 @@ ATOMICS = {
     "or_": "or", "xor": "xor", "inc": "inc", "dec": "dec", "exch": "exch",
 }  # fmt: skip
 FENCES = {"cuda.threadfence_block": "block", "cuda.threadfence": "device", "cuda.threadfence_system": "system"}
+DIM3 = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 WARP_VALUES = ("shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync")
 ARGUMENTS = {
     "shared.array": ("shape", "dtype", "alignment"), "local.array": ("shape", "dtype", "alignment"),
@@ -55,7 +56,10 @@ def register(t: Expressions, path: CudaName) -> Value:
         return Var(name, type=str(t.typed(numba_types.special, str(path))))
     if name == "warpsize":
         return Const(t.device.warp_size, type="int32")
-    if name in ("threadIdx", "blockIdx", "blockDim", "gridDim"):
+    register_name, _, member = name.partition(".")
+    if register_name in DIM3:
+        if member:
+            raise t.wrong(f"cuda.{register_name} has x, y and z, not {member!r}")
         return Static(path)
     return Static(path)
 
@@ -218,17 +222,40 @@ def _warp(t: Expressions, name: str, arguments: list[Value]) -> Value:
 
 def print_statement(t: Expressions, node: ast.Call) -> Stmt:
     """``print(...)`` of a kernel."""
-    parts: list[Expr | str] = []
-    for arg in node.args:
-        value = t.value(arg)
-        if isinstance(value, Static) and isinstance(value.value, str):
-            parts.append(value.value)
-            continue
-        expression = to_expression(value)
-        if expression is None:
-            raise t.unsupported(f"print() of {ast.unparse(arg)}")
-        parts.append(expression)
-    return Print(tuple(parts), t.place())
+    values = [_printable(t, t.value(arg)) for arg in node.args]
+    if not any(isinstance(value, TupleValue) for value in values):
+        return Print(tuple(_part(t, value, arg) for value, arg in zip(values, node.args, strict=True)), t.place())
+    numbers: list[Expr | str] = []
+    texts = [_format(t, value, arg, numbers) for value, arg in zip(values, node.args, strict=True)]
+    return Print((" ".join(texts) + "\n", *numbers), t.place(), printf=True)
+
+
+def _printable(t: Expressions, value: Value) -> Value:
+    """A value as it is printed: ``cuda.threadIdx`` is a tuple."""
+    if isinstance(value, Static) and isinstance(value.value, CudaName) and value.value.removeprefix("cuda.") in DIM3:
+        return TupleValue(tuple(register(t, CudaName(f"{value.value}.{axis}")) for axis in "xyz"))
+    return as_tuple(value) or value
+
+
+def _part(t: Expressions, value: Value, node: ast.expr) -> Expr | str:
+    if isinstance(value, Static) and isinstance(value.value, str) and not isinstance(value.value, CudaName):
+        return value.value
+    expression = to_expression(value)
+    if expression is None or isinstance(expression.type, ArrayType):
+        raise t.unsupported(f"print() of {ast.unparse(node)}: numbers, strings and tuples of them are printed")
+    return expression
+
+
+def _format(t: Expressions, value: Value, node: ast.expr, numbers: list[Expr | str]) -> str:
+    """Text of a value with ``%s`` for every number in it."""
+    if isinstance(value, TupleValue):
+        parts = [_format(t, item, node, numbers) for item in value.items]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    part = _part(t, value, node)
+    if isinstance(part, str):
+        return part.replace("%", "%%")
+    numbers.append(part)
+    return "%s"
 
 
 __all__: list[Any] = ["Intrinsic", "call", "print_statement", "register"]

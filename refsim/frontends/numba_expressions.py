@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from refsim.dialect import (
     Expr,
     Intrinsic,
 )
-from refsim.frontends import numba_api, numba_types
+from refsim.frontends import numba_api, numba_reductions, numba_types
 from refsim.frontends.numba_arrays import Arrays
 from refsim.frontends.numba_names import (
     CudaName,
@@ -26,10 +27,14 @@ from refsim.frontends.numba_names import (
     scalar_type,
 )
 from refsim.frontends.numba_tuples import vector_name
-from refsim.frontends.numba_values import Elements, Method, Static, TupleValue, Value, as_tuple
+from refsim.frontends.numba_values import Elements, LocalFunction, Method, Static, TupleValue, Value, as_tuple
 
 if TYPE_CHECKING:
     pass
+
+
+NO_CONTAINERS = "kernels have no {}; use a tuple, or cuda.local.array() for what changes"
+REFUSED_CALLS: dict[Any, str] = {kind: NO_CONTAINERS.format(kind.__name__) for kind in (list, dict, set, frozenset)}
 
 
 class Expressions(Arrays):
@@ -65,6 +70,22 @@ class Expressions(Arrays):
 
     _x_list = _x_tuple
 
+    def _x_dict(self, node: ast.expr) -> Value:
+        raise self.unsupported(f"{ast.unparse(node)}: " + NO_CONTAINERS.format("dict"))
+
+    _x_dictcomp = _x_dict
+
+    def _x_set(self, node: ast.expr) -> Value:
+        raise self.unsupported(f"{ast.unparse(node)}: " + NO_CONTAINERS.format("set"))
+
+    _x_setcomp = _x_set
+
+    def _x_listcomp(self, node: ast.expr) -> Value:
+        raise self.unsupported(f"{ast.unparse(node)}: " + NO_CONTAINERS.format("list"))
+
+    def _x_generatorexp(self, node: ast.expr) -> Value:
+        raise self.unsupported(f"{ast.unparse(node)}: kernels have no generators; write a loop")
+
     def _x_joinedstr(self, node: ast.JoinedStr) -> Value:
         raise self.unsupported("f-string in a kernel; print() takes several arguments instead")
 
@@ -98,6 +119,11 @@ class Expressions(Arrays):
         if not isinstance(function, Static):
             raise self.unsupported(f"call of {ast.unparse(node.func)}")
         held = function.value
+        if isinstance(held, LocalFunction):
+            arguments = [self.value(arg) for arg in node.args]
+            return self.inline_local(held, arguments, {str(k.arg): self.value(k.value) for k in node.keywords})
+        if held is sum and node.args:
+            return self._sum(node)
         if isinstance(held, Method):
             return self.method_call(held, node)
         if held is np.nditer:
@@ -124,17 +150,34 @@ class Expressions(Arrays):
         if name == "print":
             self.out.append(numba_api.print_statement(self, node))
             return Static(None)
+        if held is tuple and len(node.args) == 1:
+            items = as_tuple(self.value(node.args[0]))
+            if items is None:
+                raise self.unsupported(f"{ast.unparse(node)}: tuple() takes a tuple in a kernel")
+            return TupleValue(items.items)
         if name == "len":
             return self._length(self.value(node.args[0]), node)
         if name is None:
-            raise self.unsupported(f"call of {ast.unparse(node.func)}()")
+            raise self.unsupported(REFUSED_CALLS.get(held, f"call of {ast.unparse(node.func)}()"))
         return self._scalar_call(name, node)
+
+    def _sum(self, node: ast.Call) -> Value:
+        values = [self.value(arg) for arg in node.args]
+        start = values[1] if len(values) > 1 else Static(0)
+        items = as_tuple(values[0])
+        if items is not None:
+            total: Value = start
+            for item in items.items:
+                total = self.arithmetic("+", total, item)
+            return total
+        array = self.array_value(values[0], ast.unparse(node.args[0]))
+        return self.inline(cast(FunctionType, numba_reductions.array_sum), [array, start], {})
 
     def _length(self, value: Value, node: ast.Call) -> Value:
         parts = as_tuple(value)
         if parts is not None:
             return Const(len(parts.items), type="int64")
-        if isinstance(value, Static) and isinstance(value.value, np.ndarray):
+        if isinstance(value, Static) and isinstance(value.value, (np.ndarray, str)):
             return Const(len(value.value), type="int64")
         if isinstance(value, Expr) and isinstance(value.type, ArrayType):
             return Dim(value, 0, type="int64")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from refsim.dialect import (
@@ -27,7 +28,7 @@ from refsim.dialect import (
 from refsim.errors import KernelTypeError, UnsupportedError
 from refsim.frontends import numba_types
 from refsim.frontends.numba_tuples import Tuples
-from refsim.frontends.numba_values import Environment, Static, TupleValue, Value, as_tuple, to_expression
+from refsim.frontends.numba_values import Environment, LocalFunction, Static, TupleValue, Value, as_tuple, to_expression
 
 if TYPE_CHECKING:
     from types import FunctionType
@@ -69,6 +70,9 @@ class Operators(Tuples):
         def convert(self, value: Expr, kind: str) -> Expr: ...
         def value(self, node: ast.expr, hint: str | None = None) -> Value: ...
         def index(self, value: Value) -> Expr: ...
+        def inline_local(
+            self, function: LocalFunction, arguments: list[Value], keywords: dict[str, Value]
+        ) -> Value: ...
         def inline(self, function: FunctionType, arguments: list[Value], keywords: dict[str, Value]) -> Value: ...
 
     def scalar(self, value: Value, what: str = "a number") -> Expr:
@@ -145,6 +149,12 @@ class Operators(Tuples):
 
     def compare(self, operator: str, left: Value, right: Value) -> Expr:
         """A comparison with Numba's types."""
+        texts = [v.value for v in (left, right) if isinstance(v, Static) and isinstance(v.value, str)]
+        if len(texts) == 2 and operator in ("==", "!="):
+            return Const((texts[0] == texts[1]) == (operator == "=="), type="bool")
+        members = [v.value for v in (left, right) if isinstance(v, Static) and isinstance(v.value, Enum)]
+        if len(members) == 2 and operator in ("==", "!=") and not all(isinstance(m, int) for m in members):
+            return Const((members[0] is members[1]) == (operator == "=="), type="bool")
         of_tuples = self.compare_tuples(operator, left, right)
         if of_tuples is not None:
             return of_tuples

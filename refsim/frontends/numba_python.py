@@ -19,6 +19,7 @@ from refsim.dialect import (
     Block,
     Break,
     Expr,
+    KnownType,
     NamedTupleType,
     Place,
     Program,
@@ -32,9 +33,11 @@ from refsim.frontends.numba_loops import Loops
 from refsim.frontends.numba_scopes import Exit, Scope, Translation
 from refsim.frontends.numba_values import (
     Environment,
+    LocalFunction,
     Static,
     TupleValue,
     Value,
+    assigned_names,
 )
 
 MAX_INLINE_DEPTH = 32
@@ -106,6 +109,9 @@ class Translator(Loops):
         if kind is None:
             typed.append((name, None))
             return Static(None)
+        if isinstance(kind, KnownType):
+            typed.append((name, None))
+            return Static(kind.value)
         if isinstance(kind, NamedTupleType):
             parts = (
                 self._parameter(f"{name}.{part}", k, typed) for part, k in zip(kind.names, kind.items, strict=True)
@@ -171,17 +177,45 @@ class Translator(Loops):
         except TypeError as error:
             raise KernelTypeError(f"{function.__name__}(): {error}", self.place()) from error
         bound.apply_defaults()
+        values = {
+            name: value if isinstance(value, (Expr, Static, TupleValue)) else Static(value)
+            for name, value in bound.arguments.items()
+        }
+        return self._inlined(definition.body, scope, values, {})
+
+    def inline_local(self, function: LocalFunction, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        """Translate a call of a function that is defined within the kernel."""
+        outer: Scope = function.scope
+        name = function.definition.name
+        if outer is not self.scopes[-1] or len(self.scopes) > MAX_INLINE_DEPTH:
+            raise self.unsupported(f"call of {name}() other than from the function that defines it")
+        names = [argument.arg for argument in function.definition.args.args]
+        values = dict(zip(names, arguments, strict=False)) | keywords
+        for parameter, default in zip(reversed(names), reversed(function.defaults), strict=False):
+            values.setdefault(parameter, default)
+        if set(values) != set(names) or len(arguments) > len(names):
+            raise self.wrong(f"{name}() takes the arguments ({', '.join(names)})")
+        self.counter += 1
+        label = f"{name}{self.counter}"
+        scope = Scope(outer.function, f"{label}.", outer.file, outer.lines, outer.first_line, label)
+        own = assigned_names(ast.Module(function.definition.body, [])) | set(names)
+        around = {key: value for key, value in (self.environment or {}).items() if key not in own}
+        return self._inlined(function.definition.body, scope, values, around)
+
+    def _inlined(
+        self, statements: list[ast.stmt], scope: Scope, values: dict[str, Value], around: Environment
+    ) -> Value:
+        label = scope.return_label
         outer = self.environment
         assert outer is not None
         call_place = self.node
         self.scopes.append(scope)
-        self.environment = {}
-        for name, value in bound.arguments.items():
-            given = value if isinstance(value, (Expr, Static, TupleValue)) else Static(value)
-            self.environment[name] = self._bind(name, given)
+        self.environment = dict(around)
+        for name, value in values.items():
+            self.environment[name] = self._bind(name, value)
         before = self.out
         self.out = []
-        self.body(definition.body)
+        self.body(statements)
         if self.environment is not None:
             self.environment["return value"] = Static(None)
             scope.returns.append(Exit(self.environment, self.out))

@@ -31,9 +31,11 @@ from refsim.frontends.numba_operators import BINARY
 from refsim.frontends.numba_scopes import MISSING, Conflict, Exit, Scope, lookup
 from refsim.frontends.numba_values import (
     Environment,
+    LocalFunction,
     Static,
     TupleValue,
     Value,
+    as_tuple,
     to_expression,
 )
 
@@ -188,6 +190,29 @@ class Statements(Expressions):
                 raise self.unsupported(f"statement {type(statement).__name__.lower()!r} in a kernel")
             handler(statement)
 
+    def _s_functiondef(self, node: ast.FunctionDef) -> None:
+        assert self.environment is not None
+        arguments = node.args
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or node.decorator_list:
+            raise self.unsupported(f"{node.name}() within a kernel with *args, keyword-only arguments or a decorator")
+        defaults = tuple(self.value(default) for default in arguments.defaults)
+        self.environment[node.name] = Static(LocalFunction(node, defaults, self.scopes[-1]))
+
+    def _x_lambda(self, node: ast.Lambda) -> Value:
+        result = ast.copy_location(ast.Return(node.body), node.body)
+        definition = ast.copy_location(ast.FunctionDef("_lambda", node.args, [result], [], None), node)
+        defaults = tuple(self.value(default) for default in node.args.defaults)
+        return Static(LocalFunction(definition, defaults, self.scopes[-1]))
+
+    def _s_match(self, node: ast.Match) -> None:
+        raise self.unsupported("a match statement, which numba-cuda does not compile; write if and elif")
+
+    def _s_try(self, node: ast.Try) -> None:
+        raise self.unsupported("try in a kernel: an exception ends the kernel, it is not caught there")
+
+    def _s_with(self, node: ast.With) -> None:
+        raise self.unsupported("a with statement in a kernel")
+
     def _s_delete(self, node: ast.Delete) -> None:
         assert self.environment is not None
         for target in node.targets:
@@ -227,14 +252,28 @@ class Statements(Expressions):
         assert self.environment is not None
         if isinstance(target, ast.Name):
             self.environment[target.id] = self._bind(target.id, value)
+        elif isinstance(target, ast.Starred):
+            self._assign_to(target.value, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            items = self.unpack(value, len(target.elts))
+            items = self._unpacked(target, value)
             for part, item in zip(target.elts, items, strict=True):
                 self._assign_to(part, item)
         elif isinstance(target, (ast.Subscript, ast.Attribute)):
             self.assign_view(self.target(target), value)
         else:
             raise self.unsupported(f"assignment to {ast.unparse(target)}")
+
+    def _unpacked(self, target: ast.Tuple | ast.List, value: Value) -> tuple[Value, ...]:
+        """One value per target; a starred one gets a tuple."""
+        starred = [i for i, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
+        items = as_tuple(value)
+        if not starred or items is None:
+            return self.unpack(value, len(target.elts))
+        (at,), more = starred, len(items.items) - len(target.elts) + 1
+        if more < 0:
+            raise self.wrong(f"{len(items.items)} values are unpacked into {len(target.elts)} names")
+        middle = TupleValue(items.items[at : at + more])
+        return (*items.items[:at], middle, *items.items[at + more :])
 
     def _x_namedexpr(self, node: ast.NamedExpr) -> Value:
         self._assign_to(node.target, self._settled(self.value(node.value)))

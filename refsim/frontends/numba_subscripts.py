@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from enum import EnumType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from refsim.dialect import (
 from refsim.errors import KernelTypeError
 from refsim.frontends import numba_types
 from refsim.frontends.numba_operators import describe
-from refsim.frontends.numba_records import Records
+from refsim.frontends.numba_records import Records, is_record
 from refsim.frontends.numba_values import Elements, Static, TupleValue, Value, as_tuple, to_expression
 
 
@@ -54,6 +55,9 @@ class Subscripts(Records):
         if not isinstance(node.slice, (ast.Constant, ast.Name, ast.Attribute, ast.Subscript)):
             return None
         key = self.value(node.slice)
+        names = array.type.dtype.dtype.names if isinstance(array.type.dtype, RecordType) else None  # type: ignore[union-attr]
+        if is_record(array) and names and isinstance(key, Static) and isinstance(key.value, int):
+            return names[key.value] if -len(names) <= key.value < len(names) else None
         if not isinstance(key, Static) or not isinstance(key.value, str):
             return None
         if not self.has_field(array, key.value):
@@ -108,6 +112,12 @@ class Subscripts(Records):
         several = as_tuple(base)
         if several is not None:
             return self._tuple_item(node, several)
+        if isinstance(base, Static) and isinstance(base.value, EnumType):
+            key = self.value(node.slice)
+            try:
+                return Static(base.value[key.value if isinstance(key, Static) else ""])
+            except KeyError as error:
+                raise self.wrong(f"{ast.unparse(node)}: no such member") from error
         if isinstance(base, Static) and isinstance(base.value, np.ndarray):
             base = self.constant_array(base.value, ast.unparse(node.value))
         if isinstance(base, Static) and isinstance(base.value, Elements):

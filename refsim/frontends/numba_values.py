@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Union
 
 import numpy as np
@@ -35,6 +36,15 @@ class TupleValue:
     def having(self, items: Iterable[Value]) -> TupleValue:
         """A tuple of the same type with other items."""
         return TupleValue(tuple(items), self.names, self.vector)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalFunction:
+    """A function that is defined within a kernel: it sees the variables around it as they are when it is called."""
+
+    definition: ast.FunctionDef
+    defaults: tuple[Value, ...]
+    scope: Any
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,8 @@ def to_expression(value: Value) -> Expr | None:
         return value
     if isinstance(value, Static):
         held = value.value
+        if isinstance(held, Enum):
+            held = held.value
         if isinstance(held, (bool, int, float)):
             return Const(held, type=numba_types.literal_type(held))
         if isinstance(held, np.generic) and held.dtype.name in numba_types.SCALAR_TYPES:

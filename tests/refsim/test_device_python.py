@@ -1,0 +1,121 @@
+"""Python in kernels beside numbers and arrays: functions within functions, enumerations, printing, refusals."""
+
+import importlib.util
+from enum import Enum, IntEnum
+
+import numpy as np
+import pytest
+from clean_launch import launch_clean
+from numba import cuda
+
+import refsim
+from refsim.errors import UnsupportedError
+
+
+class Color(Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Size(IntEnum):
+    SMALL = 5
+    LARGE = 50
+
+
+@cuda.jit(device=True)
+def color_of(flag):
+    return Color.RED if flag else Color.GREEN
+
+
+@cuda.jit
+def enumerations(color, size, out):
+    i = cuda.threadIdx.x
+    out[i, 0] = Color["RED"] == Color.RED
+    out[i, 1] = color is Color.GREEN
+    out[i, 2] = color != Color.GREEN
+    out[i, 3] = color_of(i == 0) == Color.RED
+    out[i, 4] = Size.SMALL + 1 if i < Size.SMALL else 0
+    out[i, 5] = size - Size.SMALL
+
+
+def test_enumerations():
+    out = np.zeros((2, 6))
+    launch_clean(enumerations, 1, 2, Color.GREEN, Size.LARGE, out)
+    assert out.tolist() == [[1, 1, 0, 1, 6, 45], [1, 1, 0, 0, 6, 45]]
+    launch_clean(enumerations, 1, 2, Color.RED, Size.SMALL, out)
+    assert out.tolist() == [[1, 0, 1, 1, 6, 0], [1, 0, 1, 0, 6, 0]]
+
+
+@cuda.jit
+def closures(out):
+    i = cuda.threadIdx.x
+    scale = 3
+
+    def stepped(a, b=2):
+        if a > 1:
+            return a * scale + b
+        return b
+
+    shifted = lambda t: t + i  # noqa: E731
+    scale = 4
+    out[i] = stepped(i) * 100 + stepped(b=10, a=i) + shifted(5)
+
+
+def test_functions_within_a_kernel_see_its_variables():
+    out = np.zeros(4)
+    launch_clean(closures, 1, 4, out)
+    expected = [(4 * i + 2 if i > 1 else 2) * 100 + (4 * i + 10 if i > 1 else 10) + 5 + i for i in range(4)]
+    assert out.tolist() == expected
+
+
+@cuda.jit
+def unpacking(out):
+    first, *rest, last = (1, 2, 3, 4)
+    out[0] = first * 100 + sum(rest) * 10 + last
+    out[1] = len("four") + ("a" == "a")
+    out[2] = sum(out[:2])
+
+
+def test_starred_names_and_sums():
+    out = np.zeros(3)
+    launch_clean(unpacking, 1, 1, out)
+    assert out.tolist() == [154, 5, 159]
+
+
+@cuda.jit
+def prints(pair):
+    print(pair, "100%", cuda.threadIdx.x)
+    print(cuda.threadIdx, True)
+    print()
+    print((1,), 2.5)
+
+
+def test_printing_of_tuples_and_indices(capsys):
+    launch_clean(prints, 1, 1, (1, (2, 3.5)))
+    assert capsys.readouterr().out.splitlines() == ["(1, (2, 3.5)) 100% 0", "(0, 0, 0) True", "", "(1,) 2.5"]
+
+
+REFUSED = {
+    "out[0] = cuda.threadIdx.w": r"cuda.threadIdx has x, y and z, not 'w'",
+    "x = [i for i in range(3)]": "kernels have no list; use a tuple, or cuda.local.array",
+    "x = {1: 2}": "kernels have no dict",
+    "x = set()": "kernels have no set",
+    "match out[0]:\n        case 1: pass": "match statement, which numba-cuda does not compile",
+    "try:\n        pass\n    except ValueError:\n        pass": "try in a kernel",
+    "with out:\n        pass": "with statement",
+    "x = f'{out}'": "f-string",
+    "x = (i for i in range(2))": "no generators",
+    "print(out)": "numbers, strings and tuples of them are printed",
+    "y = out.astype('f4')": "memory management",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED)
+def test_refused_by_name(body, tmp_path):
+    path = tmp_path / "refused.py"
+    path.write_text(f"from numba import cuda\n\n\n@cuda.jit\ndef kernel(out):\n    {body}\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("refused", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(UnsupportedError, match=REFUSED[body]):
+        refsim.launch(module.kernel, 1, 1, np.zeros(3))
