@@ -110,7 +110,7 @@ class SharedShadow:
         if self.plain is not None:
             self.plain[cells] = mine
         if self.batch.copying:
-            self._copy(lanes, address, cells, mine)
+            self._copy(lanes, address, cells, mine, serial)
         if self.run.racecheck:
             kept = self.tag.take(cells).reshape(-1)
             lost = kept != mine.reshape(-1)
@@ -174,16 +174,27 @@ class SharedShadow:
             conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
             conflict.with_threads(tag != 0, (tag & AGENT) - 1, tag >> SHIFT, earlier=True)
 
-    def _copy(self, lanes: LaneSet, address: Any, cells: Any, mine: Any) -> None:
+    def _copy(self, lanes: LaneSet, address: Any, cells: Any, mine: Any, serial: int) -> None:
         """Remember cells that an asynchronous copy writes."""
         if self.in_flight is None:
             self.in_flight = np.zeros_like(self.tag)
         self.in_flight[cells.reshape(-1)] = mine.reshape(-1)
-        self.batch.copies.append((self, lanes, address))
+        self.batch.copies.issue(self, lanes, address, serial)
 
-    def copied(self, lanes: LaneSet, address: Any) -> None:
-        """An asynchronous copy has been waited for."""
-        self.in_flight[self._cells(lanes, address).reshape(-1)] = 0
+    def copied(self, lanes: LaneSet, address: Any, done: Any, serial: int) -> None:
+        """Asynchronous copies have been waited for, by the lanes that made them: what they wrote is written now."""
+        if not self.wide and (not lanes.whole_columns or (done != done[:, :1]).any()):
+            self._widen()
+        cells = self._cells(lanes, address)
+        chosen = (done if self.wide else done[:, :1]).reshape(-1)
+        cells = cells.reshape(-1)[chosen]
+        agents = (np.broadcast_to(self._threads(lanes), self._shape(lanes)).reshape(-1) + 1)[chosen]
+        issued = (serial << SHIFT) | agents
+        here = self.in_flight[cells] == issued
+        self.in_flight[cells[here]] = 0
+        last = self.tag[cells] == issued
+        self.last_write = self.run.operation(self.run.operations[serial])
+        self.tag[cells[last]] = (self.last_write << SHIFT) | agents[last]
 
     def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check an atomic operation against plain accesses of other threads."""

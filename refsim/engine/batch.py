@@ -11,6 +11,7 @@ from refsim.checks.reports import Reports
 from refsim.checks.shared_shadow import SharedShadow
 from refsim.dialect import Allocation, RecordType, dtype_name
 from refsim.engine import atomics, matrix, shared_addresses, warp
+from refsim.engine.copies import Copies
 from refsim.engine.joins import Exit, merge
 from refsim.engine.lane_types import poison, same_value
 from refsim.engine.lanes import Irregular, LaneSet
@@ -63,8 +64,7 @@ class Batch(Reports):
         self.dynamic: SharedMemory | None = None
         self.allocated: dict[str, Any] = {}
         self.copying = False
-        self.copies: list[tuple[SharedShadow, LaneSet, Any]] = []
-        self.copy_groups: list[list[tuple[SharedShadow, LaneSet, Any]]] = []
+        self.asynchronous_copies: Copies | None = None
         self.memories: list[SharedMemory] = []
         self.counts: Any = None if run.counting is None else run.counting.collector(self)
 
@@ -319,19 +319,21 @@ class Batch(Reports):
         if self.run.sync is not None:
             self.run.sync.fence(self.run.operation(site), self.number, lanes, scope == "block")
 
+    @property
+    def copies(self) -> Copies:
+        """The asynchronous copies of the blocks."""
+        if self.asynchronous_copies is None:
+            self.asynchronous_copies = Copies(self)
+        return self.asynchronous_copies
+
     def asynchronous(self, lanes: LaneSet, action: str, count: Any) -> None:
-        """Begin, end, group or await copies that run beside the kernel; groups are those of all threads together."""
+        """Begin, end, group or await copies that run beside the kernel; each thread has groups of its own."""
         if action in ("begin", "end"):
             self.copying = action == "begin"
         elif action == "commit":
-            self.copy_groups.append(self.copies)
-            self.copies = []
+            self.copies.commit(lanes)
         else:
-            done = len(self.copy_groups) - int(np.max(count))
-            for group in self.copy_groups[: max(0, done)]:
-                for shadow, copying, address in group:
-                    shadow.copied(copying, address)
-            self.copy_groups = self.copy_groups[max(0, done) :]
+            self.copies.wait(lanes, count)
 
     def warp_barrier(self, lanes: LaneSet, site: int, mask: Any) -> None:
         """``syncwarp``: orders the accesses of the threads of a warp."""

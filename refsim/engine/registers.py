@@ -32,6 +32,7 @@ from refsim.dialect import (
     StoreAt,
     Type,
     Var,
+    assigned_names,
     child_expressions,
     is_free,
     walk_expressions,
@@ -105,7 +106,7 @@ class _Registers:
             body=self._body(self.program.body),
             allocations=tuple(a for a in before.allocations if a.name not in chosen),
         )
-        live = {s.name for s in walk_statements(program.body) if isinstance(s, Assign)}
+        live = {name for s in walk_statements(program.body) for name in assigned_names(s)}
         kept = {name: kind for name, kind in types.items() if name in live}
         return program, kept | new
 

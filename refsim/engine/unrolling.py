@@ -33,6 +33,7 @@ from refsim.dialect import (
     Stmt,
     Store,
     Var,
+    assigned_names,
     walk_expressions,
     walk_statements,
 )
@@ -125,7 +126,7 @@ def _integer(e: Expr, value: int) -> Expr:
 
 def assigned(body: list[Stmt]) -> set[str]:
     """Variables that a statement list assigns."""
-    return {s.name for s in walk_statements(body) if isinstance(s, Assign)}
+    return {name for s in walk_statements(body) for name in assigned_names(s)}
 
 
 def index_variables(program: Program, arrays: frozenset[str]) -> set[str]:

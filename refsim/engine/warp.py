@@ -230,8 +230,8 @@ def _shuffle(batch: Batch, dense: Dense, op: str, args: tuple[Any, ...], dtype: 
         from_there = np.take_along_axis(np.broadcast_to(dense.present, safe.shape), safe, axis=0)
         result = np.take_along_axis(np.broadcast_to(values, safe.shape), safe, axis=0)
     wrong = dense.present & ~(from_there & inside)
-    if wrong.any() and op in WHOLE_WARP:  # reported as a warp that is not whole
-        result = np.where(wrong, poison(dtype), result)
+    if wrong.any() and op in WHOLE_WARP:  # reported as a warp that is not whole; an address must not mislead further
+        result = np.where(wrong, values, result)
     elif wrong.any():
         thread, column = (int(i) for i in np.argwhere(wrong)[0])
         columns_of = dense.lanes.b.reshape(-1) if dense.regular else np.arange(dense.columns)
