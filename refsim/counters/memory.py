@@ -23,7 +23,7 @@ class CountingGlobalMemory(GlobalMemory):
 
     def _bytes(self, view: View, address: Any) -> tuple[Any, int]:
         item = view.data.dtype.itemsize
-        return address * item + (view.base * self.granule + self.start), item
+        return address * view.data.strides[0] + (view.base * self.granule + self.start), item
 
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> Any:
         """See `Memory.read`."""

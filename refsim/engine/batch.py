@@ -16,6 +16,7 @@ from refsim.engine.joins import Exit, merge
 from refsim.engine.lane_types import poison, same_value
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import LocalMemory, SharedMemory
+from refsim.engine.mixed_shared import MixedSharedMemory
 from refsim.engine.pointers import UNSIGNED, Pointer
 from refsim.engine.rearranged import RecordMemory
 from refsim.engine.views import View
@@ -62,6 +63,7 @@ class Batch(Reports):
         self.exits: list[LaneSet] = []
         self.exited = 0
         self.dynamic: SharedMemory | None = None
+        self.mixed: MixedSharedMemory | None = None
         self.allocated: dict[str, Any] = {}
         self.copying = False
         self.asynchronous_copies: Copies | None = None
@@ -156,6 +158,17 @@ class Batch(Reports):
     def _dynamic(self, allocation: Allocation, dtype: str) -> Any:
         """Dynamic shared memory: every array of it begins at the same byte."""
         item = np.dtype(dtype)
+        declared = {
+            np.dtype(a.dtype).itemsize
+            for a in self.run.code.program.allocations
+            if a.dynamic and not a.raw and not isinstance(a.dtype, RecordType)
+        }
+        if len(declared) > 1 and not allocation.raw:
+            if self.mixed is None:
+                word = UNSIGNED[min(declared)]
+                count = self.run.shared_bytes // min(declared)
+                self.mixed = MixedSharedMemory(self._shared_memory("dynamic shared memory", count, word))
+            return self.mixed.array(dtype)
         size = self.run.shared_bytes // item.itemsize
         if self.dynamic is None:
             self.dynamic = self._shared_memory("dynamic shared memory", size, dtype)
