@@ -3,7 +3,7 @@
 A front end turns source text into a `Program`; the engine turns a `Program` into lane code. Every
 conversion is explicit, every operator has operands of one type, and control flow is structured:
 `If`, `Loop`, `Block` and `Break` out of a labelled block or loop. Scalar types are the strings
-``bool int8 … uint64 float16 float32 float64``; arrays have an `ArrayType`.
+``bool int8 … uint64 float16 float32 float64 complex64 complex128`` and the narrow floats; arrays have an `ArrayType`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import numpy as np
 ITEM_BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "float16": 2, "int32": 4, "uint32": 4,
     "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "complex64": 8, "complex128": 16,
 }  # fmt: skip
 INTEGERS = frozenset(name for name in ITEM_BYTES if "int" in name)
 FLOATS = frozenset(name for name in ITEM_BYTES if "float" in name)
+COMPLEX = frozenset(name for name in ITEM_BYTES if "complex" in name)
 
 
 class RecordType(str):

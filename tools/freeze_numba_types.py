@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import cmath
 import itertools
 import json
 import math
@@ -33,7 +34,9 @@ def words(text: str) -> list[str]:
 
 TABLE = Path(__file__).resolve().parents[1] / "refsim" / "frontends" / "numba_types.json"
 
-TYPES = words("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64")
+TYPES = words(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128"
+)
 BINARY = {
     "+": (operator.add, operator.iadd), "-": (operator.sub, operator.isub), "*": (operator.mul, operator.imul),
     "/": (operator.truediv, operator.itruediv), "//": (operator.floordiv, operator.ifloordiv),
@@ -50,16 +53,18 @@ MATH_UNARY = words(
     " isinf isnan lgamma log log10 log1p log2 modf radians sin sinh sqrt tan tanh trunc"
 )
 MATH_BINARY = words("atan2 copysign fmod hypot ldexp nextafter pow remainder")
-FP16_UNARY = words(
-    "habs hneg hceil hfloor hrcp hrint htrunc hsqrt hrsqrt hsin hcos htanh hexp hexp2 hexp10 hlog hlog2 hlog10"
+CMATH_UNARY = words(
+    "acos acosh asin asinh atan atanh cos cosh exp isfinite isinf isnan log log10 phase polar sin sinh sqrt tan tanh"
 )
-FP16_BINARY = words("hadd hsub hmul hdiv heq hne hge hgt hle hlt hmax hmin")
 NUMPY_UNARY = words(
     "abs absolute arccos arccosh arcsin arcsinh arctan arctanh ceil cos cosh deg2rad degrees exp exp2 expm1 fabs floor"
     " isfinite isinf isnan log log10 log1p log2 negative rad2deg radians reciprocal rint sign sin sinh sqrt square tan"
-    " tanh trunc"
+    " tanh trunc invert logical_not conjugate"
 )
-NUMPY_BINARY = words("arctan2 copysign fmax fmin fmod hypot maximum minimum power")
+NUMPY_BINARY = words(
+    "arctan2 copysign fmax fmin fmod hypot maximum minimum power greater greater_equal less less_equal equal not_equal"
+    " logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor left_shift right_shift divide"
+)
 ATOMICS = words("add sub max min nanmax nanmin and_ or_ xor inc dec exch cas compare_and_swap")
 SHUFFLES = words("shfl_sync shfl_up_sync shfl_down_sync shfl_xor_sync")
 VOTES = words("all_sync any_sync eq_sync ballot_sync")
@@ -69,18 +74,18 @@ CALLS: dict[int, list[str]] = {
     1: [
         *(f"math.{name}" for name in MATH_UNARY),
         *(f"np.{name}" for name in NUMPY_UNARY),
-        *(f"cuda.fp16.{name}" for name in FP16_UNARY),
-        *words("abs round int float bool cuda.popc cuda.brev cuda.clz cuda.ffs cuda.cbrt"),
+        *(f"cmath.{name}" for name in CMATH_UNARY),
+        *words("abs round int float bool complex cuda.popc cuda.brev cuda.clz cuda.ffs cuda.cbrt"),
         *words("cuda.syncthreads_count cuda.syncthreads_and cuda.syncthreads_or cuda.syncwarp cuda.nanosleep"),
     ],
     2: [
         *(f"math.{name}" for name in MATH_BINARY),
         *(f"np.{name}" for name in NUMPY_BINARY),
-        *(f"cuda.fp16.{name}" for name in FP16_BINARY),
+        *words("cmath.log cmath.rect complex"),
         *(f"cuda.{name}" for name in VOTES),
         *words("round pow divmod cuda.match_any_sync cuda.match_all_sync"),
     ],
-    3: ["cuda.fma", "cuda.fp16.hfma", "cuda.selp", *(f"cuda.{name}" for name in SHUFFLES)],
+    3: ["cuda.fma", "cuda.selp", *(f"cuda.{name}" for name in SHUFFLES)],
 }
 NO_ARGUMENT_CALLS = words(
     "cuda.activemask cuda.lanemask_lt cuda.syncthreads cuda.syncwarp cuda.threadfence cuda.threadfence_block"
@@ -105,7 +110,7 @@ class Live:
         self.context.refresh()
         cuda_target.target_context.refresh()
         self.types = types
-        self.roots = {"math": math, "np": np, "cuda": cuda}
+        self.roots = {"math": math, "cmath": cmath, "np": np, "cuda": cuda}
         self.by_name = {name: getattr(types, "bool_" if name == "bool" else name) for name in TYPES}
 
     @contextmanager
@@ -151,7 +156,16 @@ class Live:
         template = function if isinstance(function, self.types.Type) else self.context.resolve_value_type(function)
         try:
             return self.context.resolve_function_type(template, tuple(arguments), {})
-        except (NumbaError, CudaNumbaError, NotImplementedError, TypeError, ValueError):
+        except (NumbaError, CudaNumbaError, NotImplementedError, TypeError, ValueError, RecursionError):
+            return None
+
+    def unified(self, a: Any, b: Any) -> Any | None:
+        """Type of a variable that holds both, or None."""
+        from numba.core.errors import NumbaError
+
+        try:
+            return self.context.unify_pairs(a, b)
+        except (NumbaError, RecursionError):  # bfloat16 has no NumPy dtype to ask; with a float it asks itself for ever
             return None
 
     def name(self, numba_type: Any) -> str:
@@ -161,7 +175,7 @@ class Live:
             return "(" + ", ".join(self.name(item) for item in numba_type) + ")"
         if isinstance(numba_type, self.types.NoneType):
             return "none"
-        text = str(numba_type)
+        text = str(numba_type).replace("__nv_bfloat16", "bfloat16")
         if text not in TYPES:
             raise KeyError(text)
         return text
@@ -220,9 +234,7 @@ def check_literals(live: Live) -> None:
                     raise ValueError(f"numba treats the literal {value} specially in {typed[0]} {name} {typed[1]}")
     for type_name, value in itertools.product(TYPES, LITERALS):
         numba_type = live.by_name[type_name]
-        if live.context.unify_pairs(literal(value), numba_type) != live.context.unify_pairs(
-            live.types.int64, numba_type
-        ):
+        if live.unified(literal(value), numba_type) != live.unified(live.types.int64, numba_type):
             raise ValueError(f"numba unifies the literal {value} with {type_name} specially")
 
 
@@ -256,7 +268,7 @@ def freeze() -> dict[str, Any]:
             resolved = live.resolve(live.function(name), ())
             assert resolved is not None
             no_argument_calls[name] = live.name(resolved.return_type)
-        unified = [live.context.unify_pairs(*pair) for pair in pairs]
+        unified = [live.unified(*pair) for pair in pairs]
         return {
             "numba_cuda": version("numba-cuda"),
             "types": TYPES,
@@ -269,8 +281,10 @@ def freeze() -> dict[str, Any]:
             "index": index_types(live),
             "setitem": setitem_types(live),
             "atomics": atomic_types(live),
-            "libdevice": libdevice_types(live),
+            "declared": declared_types(live),
+            "convertible": convertible_types(live),
             "special": special_types(live),
+            "attributes": attribute_types(live),
         }
 
 
@@ -333,19 +347,32 @@ def atomic_types(live: Live) -> dict[str, list[str]]:
     return found
 
 
-def libdevice_types(live: Live) -> dict[str, str]:
-    """Signature -> names of the functions of `cuda.libdevice` that have it. Any scalar is taken for any other."""
-    from numba.cuda import libdevicefuncs
+def declared_types(live: Live) -> dict[str, dict[str, str]]:
+    """Module -> signature -> names of the functions that have this one signature; any type that converts is taken."""
+    from numba.cuda import bf16, fp16, libdevicefuncs
 
-    for source, target in itertools.product(live.by_name.values(), repeat=2):
-        if live.context.can_convert(source, target) is None:
-            raise ValueError(f"numba-cuda does not convert {source} to {target}: the table cannot hold that")
-    found: dict[str, list[str]] = {}
-    for name, (result, arguments) in libdevicefuncs.functions.items():
-        signature = libdevicefuncs.create_signature(result, arguments)
-        text = f"{live.name(signature.return_type)} <- {' '.join(live.name(each) for each in signature.args)}"
-        found.setdefault(text, []).append(name.removeprefix("__nv_"))
-    return {text: " ".join(names) for text, names in found.items()}
+    found: dict[str, dict[str, list[str]]] = {"cuda.libdevice": {}, "cuda.fp16": {}, "cuda.bf16": {}}
+    names = [f"cuda.libdevice.{name.removeprefix('__nv_')}" for name in libdevicefuncs.functions]
+    names += [f"cuda.{module.__name__.rpartition('.')[2]}.{name}" for module in (fp16, bf16) for name in module.__all__]
+    for name in names:
+        module, _, last = name.rpartition(".")
+        if last.endswith("registry") or last in ("__half", "bfloat16", "atomicAdd"):
+            continue
+        (case,) = (case for template in live.function(name).templates for case in template.cases)
+        text = f"{live.name(case.return_type)} <- {' '.join(live.name(each) for each in case.args)}"
+        found[module].setdefault(text, []).append(last)
+    return {
+        module: {text: " ".join(each) for text, each in signatures.items()} for module, signatures in found.items()
+    }
+
+
+def convertible_types(live: Live) -> dict[str, str]:
+    """Type -> types that an argument of it is converted to where a function is declared with one of those."""
+    found = {}
+    for source, numba_type in live.by_name.items():
+        targets = [name for name, to in live.by_name.items() if live.context.can_convert(numba_type, to) is not None]
+        found[source] = " ".join(targets)
+    return found
 
 
 def special_types(live: Live) -> dict[str, str]:
@@ -370,6 +397,20 @@ def special_types(live: Live) -> dict[str, str]:
     resolved = live.resolve(len, (array,))
     assert resolved is not None
     found["len"] = live.name(resolved.return_type)
+    return found
+
+
+def attribute_types(live: Live) -> dict[str, str]:
+    """Attribute or method of a number -> type of it or of its result, one letter per type of the number."""
+    found = {}
+    for name in ("real", "imag", "conjugate", "bit_count", "item"):
+        answers: list[str | None] = []
+        for numba_type in live.by_name.values():
+            attribute = live.context.resolve_getattr(numba_type, name)
+            if isinstance(attribute, live.types.BoundFunction):
+                attribute = live.context.resolve_function_type(attribute, (), {}).return_type
+            answers.append(None if attribute is None else live.name(attribute))
+        found[name] = letters(answers)
     return found
 
 

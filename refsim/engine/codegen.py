@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from refsim.dialect import (
+    COMPLEX,
     FLOATS,
     Align,
     ArrayType,
@@ -158,7 +159,7 @@ class CodeGenerator(LaneExpressions):
             return "None"
         if kind == "bool":
             return "False"
-        return self.constant(np.dtype(kind).type(0)) if kind in FLOATS else "0"
+        return self.constant(np.dtype(kind).type(0)) if kind in FLOATS or kind in COMPLEX else "0"
 
     def lanes(self, names: Names) -> list[str]:
         """The variables among `names` whose values belong to a set and must be cut and joined."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from refsim.dialect import (
+    COMPLEX,
     FLOATS,
     INTEGERS,
     ITEM_BYTES,
@@ -109,6 +110,7 @@ WRAP_FREE = {"int64": 63, "int32": 31, "int16": 15}
 BINARY_NAMES = {
     "//": "floor_divide", "%": "modulo", "div": "divide_truncating", "rem": "remainder_truncating",
     "**": "power", "<<": "shift_left", ">>": "shift_right", "/": "divide",
+    "*": "multiply",
 }  # fmt: skip
 
 
@@ -288,7 +290,7 @@ class LaneExpressions:
             return self._wrapped(f"-{inner}", str(e.type), 64)
         return (
             f"({e.op}{inner})"
-            if e.type in FLOATS or e.op == "+"
+            if e.type in FLOATS or e.type in COMPLEX or e.op == "+"
             else self._wrapped(f"~{inner}", str(e.type), 64 if e.type == "uint64" else 1)
         )
 
@@ -332,7 +334,7 @@ class LaneExpressions:
         left, right = self.expression(e.left), self.expression(e.right)
         if e.op in ("and", "or"):
             return f"({left} {'&' if e.op == 'and' else '|'} {right})"
-        if kind in FLOATS and e.op in ("+", "-", "*", "/"):
+        if (kind in FLOATS and e.op in ("+", "-", "*", "/")) or (kind in COMPLEX and e.op in ("+", "-")):
             return f"({left} {e.op} {right})"
         if kind == "bool" or e.op in ("&", "|", "^"):
             return f"({left} {e.op} {right})"

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401 (makes bfloat16 and the 8-bit floats NumPy types)
 import numpy as np
 
-from refsim.dialect import FLOATS, INTEGERS
+from refsim.dialect import COMPLEX, FLOATS, INTEGERS
 
 NARROW = frozenset(INTEGERS - {"int64", "uint64"})
 
@@ -23,7 +23,7 @@ def poison(dtype: str) -> Any:
     """What an access that must not happen reads: NaN, or a conspicuous integer."""
     if dtype == "bool":
         return False
-    if dtype in FLOATS:
+    if dtype in FLOATS or dtype in COMPLEX:
         return np.dtype(dtype).type(np.nan)
     bits = np.iinfo(dtype)
     return int(0x5A5A5A5A5A5A5A5A % (int(bits.max) + 1))
@@ -33,7 +33,7 @@ def to_lane(raw: Any, dtype: str) -> Any:
     """An element or an array of elements as the engine carries it."""
     if isinstance(raw, np.ndarray):
         return raw.astype(np.int64) if dtype in NARROW else raw
-    return raw if dtype in FLOATS else raw.item()
+    return raw if dtype in FLOATS or dtype in COMPLEX else raw.item()
 
 
 @cache
@@ -55,5 +55,5 @@ def same_value(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind == "f"))
+        return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind in "fc"))
     return bool(a == b or (a != a and b != b))

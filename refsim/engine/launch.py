@@ -234,8 +234,8 @@ def argument_type(value: Any) -> Any:
         if not -(2**63) <= value < 2**64:
             raise TypeError(f"integer argument {value} does not fit 64 bits")
         return "int64" if value < 2**63 else "uint64"
-    if isinstance(value, float) and not isinstance(value, np.generic):
-        return "float64"
+    if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
+        return "float64" if isinstance(value, float) else "complex128"
     if isinstance(value, np.generic) and value.dtype.name in ITEM_BYTES:
         return value.dtype.name
     if value is None:
@@ -273,7 +273,7 @@ def lane_scalar(value: Any, kind: Type) -> Any:
             return NULL
         raise TypeError(f"a pointer parameter takes a NumPy array or None, not {value!r}")
     name = str(kind)
-    if "float" in name:
+    if "float" in name or "complex" in name:
         return np.dtype(name).type(value)
     return bool(value) if name == "bool" else int(value)
 

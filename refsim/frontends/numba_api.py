@@ -20,14 +20,16 @@ from refsim.dialect import (
     Expr,
     Fence,
     Intrinsic,
+    Load,
     Print,
     Select,
     Stmt,
+    Store,
     Var,
     Warp,
     WarpBarrier,
 )
-from refsim.frontends import numba_libdevice, numba_types
+from refsim.frontends import numba_libdevice, numba_scalars, numba_types
 from refsim.frontends.numba_names import CudaName, scalar_type
 from refsim.frontends.numba_records import record_type
 from refsim.frontends.numba_tuples import VECTORS
@@ -40,6 +42,7 @@ ATOMICS = {
     "add": "add", "sub": "sub", "max": "max", "min": "min", "nanmax": "nanmax", "nanmin": "nanmin", "and_": "and",
     "or_": "or", "xor": "xor", "inc": "inc", "dec": "dec", "exch": "exch",
 }  # fmt: skip
+CACHE_HINTS = ("ldca", "ldcg", "ldcs", "ldlu", "ldcv", "stcg", "stcs", "stwb", "stwt")
 FENCES = {"cuda.threadfence_block": "block", "cuda.threadfence": "device", "cuda.threadfence_system": "system"}
 DIM3 = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 WARP_VALUES = ("shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync")
@@ -72,6 +75,14 @@ def call(t: Expressions, path: CudaName, node: ast.Call, hint: str | None) -> Va
         return numba_libdevice.call(t, name.removeprefix("libdevice."), arguments)
     if name in VECTORS:
         return t.vector(name, arguments)
+    if name.startswith(("fp16.", "bf16.")):
+        module, _, function = name.partition(".")
+        return numba_scalars.half_call(t, module, function, arguments)
+    if name in CACHE_HINTS:
+        return _hinted(t, name, arguments, node)
+    if name == "nanosleep":
+        t.typed(numba_types.call, str(path), tuple(str(t.scalar(value).type) for value in arguments))
+        return Static(None)
     if name in ("grid", "gridsize"):
         return _grid(t, name, t.known_integer(arguments[0], f"the argument of cuda.{name}()"))
     if name in ("shared.array", "local.array"):
@@ -181,6 +192,24 @@ def _target(t: Expressions, arguments: list[Value], node: ast.Call) -> tuple[Exp
     if len(items) != array.type.ndim:
         raise t.wrong(f"{ast.unparse(node)}: {len(items)} subscripts for an array of {array.type.ndim} dimensions")
     return array, tuple(t.index(item) for item in items)
+
+
+def _hinted(t: Expressions, name: str, arguments: list[Value], node: ast.Call) -> Value:
+    """A load or a store with a cache hint: where the value stays in a cache is not simulated."""
+    store = name.startswith("st")
+    if len(arguments) != 2 + store:
+        raise t.wrong(f"{ast.unparse(node)}: cuda.{name}() takes {2 + store} arguments")
+    array, index = _target(t, arguments, node)
+    assert isinstance(array.type, ArrayType)
+    dtype = array.type.dtype
+    if "int" not in dtype and dtype not in ("float16", "float32", "float64"):
+        raise t.wrong(f"cuda.{name}() takes arrays of integers or floats, not of {dtype}")
+    if not store:
+        return Load(array, index, t.place(), type=dtype)
+    value = t.scalar(arguments[2])
+    t.typed(numba_types.setitem, dtype, str(value.type))
+    t.out.append(Store(array, index, t.convert(value, dtype), t.place()))
+    return Static(None)
 
 
 def _atomic(t: Expressions, op: str, arguments: list[Value], node: ast.Call) -> Value:

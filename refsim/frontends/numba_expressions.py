@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from refsim.dialect import (
+    COMPLEX,
     ArrayType,
     Const,
     Dim,
     Expr,
     Intrinsic,
 )
-from refsim.frontends import numba_api, numba_reductions, numba_types
+from refsim.frontends import numba_api, numba_reductions, numba_scalars, numba_types
 from refsim.frontends.numba_arrays import Arrays
 from refsim.frontends.numba_names import (
     CudaName,
@@ -55,7 +56,7 @@ class Expressions(Arrays):
             self.node = outer
 
     def _x_constant(self, node: ast.Constant) -> Value:
-        if isinstance(node.value, (complex, bytes)):
+        if isinstance(node.value, bytes):
             raise self.unsupported(f"{type(node.value).__name__} constant {node.value!r}")
         return Static(node.value)
 
@@ -97,6 +98,9 @@ class Expressions(Arrays):
             return base.items[base.names.index(node.attr)]
         if isinstance(base, Static) and isinstance(base.value, np.ndarray):
             return self.array_attribute(self.constant_array(base.value, ast.unparse(node.value)), node.attr)
+        number = numba_scalars.plain_number(base)
+        if number is not None:
+            return numba_scalars.attribute(self, number, node.attr)
         if not isinstance(base, Static):
             raise self.unsupported(f"attribute {ast.unparse(node)}")
         held = base.value
@@ -124,6 +128,9 @@ class Expressions(Arrays):
             return self.inline_local(held, arguments, {str(k.arg): self.value(k.value) for k in node.keywords})
         if held is sum and node.args:
             return self._sum(node)
+        number = numba_scalars.number_of(held)
+        if isinstance(held, Method) and number is not None:
+            return numba_scalars.method_call(self, number, held.name, node)
         if isinstance(held, Method):
             return self.method_call(held, node)
         if held is np.nditer:
@@ -199,6 +206,11 @@ class Expressions(Arrays):
 
     def intrinsic(self, name: str, args: list[Expr]) -> Value:
         """A function on scalars, typed by the table."""
+        operator = numba_scalars.numpy_operator(self, name, args)
+        if operator is not None:
+            return operator
+        if name == "complex":
+            return numba_scalars.complex_call(self, args)
         if not numba_types.is_known_call(name):
             raise self.unsupported(f"call of {name}()")
         kinds = tuple(str(arg.type) for arg in args)
@@ -209,6 +221,10 @@ class Expressions(Arrays):
             return self._extreme(name, args, kinds, signature.result)
         converted = tuple(self.convert(arg, kind) for arg, kind in zip(args, signature.args, strict=True))
         results = signature.results
+        if name in ("pow", "np.power") and results[0] in COMPLEX:
+            raise self.unsupported("the power of complex numbers; numba-cuda has no device code for it either")
+        if name == "cmath.log" and len(args) == 2:
+            name = "log_base"
         if len(results) > 1:
             held = tuple(self.temporary(arg) for arg in converted)
             return TupleValue(

@@ -54,7 +54,7 @@ _CONVERTED = {
 @cache
 def functions() -> dict[str, LibraryFunction]:
     """All functions by name."""
-    return {name: _function(name, *types) for name, types in numba_types.libdevice().items()}
+    return {name: _function(name, s.args, s.results) for name, s in numba_types.declared("cuda.libdevice").items()}
 
 
 def _function(name: str, args: tuple[str, ...], results: tuple[str, ...]) -> LibraryFunction:
@@ -99,11 +99,11 @@ def call(t: Expressions, name: str, values: list[Value]) -> Value:
     function = functions().get(name)
     if function is None:
         raise t.wrong(f"cuda.libdevice has no function {name!r}")
-    if len(values) != len(function.args):
-        raise t.wrong(f"cuda.libdevice.{name}() takes {len(function.args)} arguments, got {len(values)}")
+    args = [t.scalar(value) for value in values]
+    t.typed(numba_types.call, f"cuda.libdevice.{name}", tuple(str(arg.type) for arg in args))
     operands = []
-    for value, declared, kind in zip(values, function.args, function.operands, strict=True):
-        operands.append(t.convert(t.convert(t.scalar(value), declared), kind))
+    for arg, declared, kind in zip(args, function.args, function.operands, strict=True):
+        operands.append(t.convert(t.convert(arg, declared), kind))
     if len(function.results) == 1:
         produced = Intrinsic(function.engine, operands[0].type, tuple(operands), type=function.engine_results[0])  # type: ignore[arg-type]
         return t.convert(produced, function.results[0])

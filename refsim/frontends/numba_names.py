@@ -8,6 +8,7 @@ lacks still resolve.
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import sys
 import types
@@ -17,13 +18,18 @@ import numpy as np
 
 CUDA_MODULES = ("numba.cuda", "numba_cuda.numba.cuda", "numba.cuda.simulator", "numba_cuda.numba.cuda.simulator")
 # modules below numba.cuda, and the path of what they define
-SUBMODULES = {"libdevice": "cuda.libdevice", "fp16": "cuda.fp16"}
+SUBMODULES = {
+    "libdevice": "cuda.libdevice", "fp16": "cuda.fp16", "bf16": "cuda.bf16", "_internal.cuda_fp16": "cuda.fp16",
+    "_internal.cuda_bf16": "cuda.bf16", "cache_hints": "cuda",
+}  # fmt: skip
 SCALARS = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+     "bfloat16", "complex64", "complex128"]
 )
 _ALIASES = {"bool_": "bool", "boolean": "bool", "intp": "int64", "uintp": "uint64", "float": "float64", "int": "int64",
             "half": "float16", "single": "float32", "double": "float64", "intc": "int32", "uintc": "uint32",
-            "byte": "int8", "ubyte": "uint8", "short": "int16", "ushort": "uint16"}  # fmt: skip
+            "byte": "int8", "ubyte": "uint8", "short": "int16", "ushort": "uint16", "__nv_bfloat16": "bfloat16",
+            "complex": "complex128"}  # fmt: skip
 _BUILTINS = (
     "abs",
     "min",
@@ -33,6 +39,7 @@ _BUILTINS = (
     "bool",
     "int",
     "float",
+    "complex",
     "len",
     "range",
     "print",
@@ -47,7 +54,7 @@ CUDA_MEMBERS = (
     "syncthreads_or", "threadfence", "threadfence_block", "threadfence_system", "syncwarp", "shfl_sync", "shfl_up_sync",
     "shfl_down_sync", "shfl_xor_sync", "all_sync", "any_sync", "eq_sync", "ballot_sync", "match_any_sync",
     "match_all_sync", "activemask", "lanemask_lt", "popc", "brev", "clz", "ffs", "selp", "fma", "cbrt", "atomic",
-    "fp16", "libdevice",
+    "fp16", "bf16", "libdevice", "nanosleep", "ldca", "ldcg", "ldcs", "ldlu", "ldcv", "stcg", "stcs", "stwb", "stwt",
     *(f"atomic.{op}" for op in ("add", "sub", "max", "min", "nanmax", "nanmin", "and_", "or_", "xor", "inc", "dec",
                                 "exch", "cas", "compare_and_swap")),
 )  # fmt: skip
@@ -68,10 +75,10 @@ def cuda_name(value: Any) -> CudaName | None:
     """Path of a member of ``numba.cuda`` that a kernel's module imported by itself."""
     if isinstance(value, (types.ModuleType, types.FunctionType)):
         home = value.__name__ if isinstance(value, types.ModuleType) else value.__module__ or ""
-        package, _, last = home.rpartition(".")
-        if package in CUDA_MODULES and last in SUBMODULES:
-            member = "" if isinstance(value, types.ModuleType) else f".{value.__name__}"
-            return CudaName(SUBMODULES[last] + member)
+        for package in CUDA_MODULES:
+            below = SUBMODULES.get(home.removeprefix(package + "."))
+            if below is not None:
+                return CudaName(below if isinstance(value, types.ModuleType) else f"{below}.{value.__name__}")
     for module_name in CUDA_MODULES:
         module = sys.modules.get(module_name)
         if module is None:
@@ -115,6 +122,8 @@ def function_name(value: Any) -> str | None:
         return None
     if getattr(math, name, None) is value:
         return f"math.{name}"
+    if getattr(cmath, name, None) is value:
+        return f"cmath.{name}"
     if name in _BUILTINS and getattr(builtins, name) is value:
         return name
     if getattr(np, name, None) is value and callable(value):

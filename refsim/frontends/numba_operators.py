@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from refsim.dialect import (
+    COMPLEX,
     Allocation,
     ArrayType,
     Assign,
@@ -131,6 +132,8 @@ class Operators(Tuples):
         question = numba_types.inplace if inplace else numba_types.binary
         signature = self.typed(question, operator, str(a.type), str(b.type))
         x, y = signature.args
+        if operator == "**" and signature.result in COMPLEX:
+            raise self.unsupported("the power of complex numbers; numba-cuda has no device code for it either")
         a, b = self.convert(a, x), self.convert(b, y)
         result = signature.result
         if (operator in ("<<", ">>", "**") and x != y) or x != result:

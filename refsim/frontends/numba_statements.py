@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from refsim.dialect import (
+    COMPLEX,
     ArrayType,
     Assert,
     Assign,
@@ -122,6 +123,8 @@ class Statements(Expressions):
             return value
         if isinstance(value.type, ArrayType):
             raise self.wrong(f"an array is used where a {kind} is needed")
+        if value.type in COMPLEX:
+            self.typed(numba_types.cast, kind, str(value.type))
         if (
             isinstance(value, Const)
             and kind in ("int64", "float64", "float32")

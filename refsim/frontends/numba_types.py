@@ -1,8 +1,9 @@
 """Types of Numba kernels: what numba-cuda's own type inference answers, from a frozen table, without importing numba.
 
-Types are names: ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16`` to ``float64``. A literal has the
-type of its value: an integer literal is ``int64`` (``uint64`` from 2**63 on), a float literal ``float64``, ``True`` is
-``bool``; numba-cuda types an operation on a literal as on a variable of that type (checked when the table is made).
+Types are names: ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16`` to ``float64``, ``bfloat16``,
+``complex64`` and ``complex128``. A literal has the type of its value: an integer literal is ``int64`` (``uint64`` from
+2**63 on), a float literal ``float64``, ``True`` is ``bool``; numba-cuda types an operation on a
+literal as on a variable of that type (checked when the table is made).
 
 Every answer is a :class:`Signature`: operands are converted to ``args``, then the operation gives ``result``. Where
 numba-cuda types an operator on one pair of types and its code then converts both operands to the result (all integer
@@ -20,14 +21,18 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+import ml_dtypes  # noqa: F401 (makes bfloat16 a NumPy type)
+import numpy as np
+
 __all__ = [
-    "SCALAR_TYPES", "Signature", "TypingError", "atomic", "binary", "call", "cast", "index_type", "inplace",
-    "is_known_call", "libdevice", "literal_type", "min_max_skips_nan", "range_item", "setitem", "special", "unary",
-    "unify",
+    "SCALAR_TYPES", "Signature", "TypingError", "atomic", "attribute", "binary", "call", "cast", "declared",
+    "index_type", "inplace", "is_known_call", "literal_type", "min_max_skips_nan", "range_item", "setitem",
+    "special", "unary", "unify",
 ]  # fmt: skip
 
 SCALAR_TYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "bfloat16", "complex64", "complex128",
 )  # fmt: skip
 _WIDTH = {name: int("".join(filter(str.isdigit, name)) or 0) for name in SCALAR_TYPES}
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -147,6 +152,9 @@ def call(name: str, arg_types: Iterable[str]) -> Signature:
         result = _data()["no_argument_calls"].get(name)
         if result is not None:
             return Signature(result, ())
+    module, _, last = name.rpartition(".")
+    if module in _data()["declared"]:
+        return _declared_call(module, last, types)
     arities = _calls()
     if name not in arities:
         if name in _data()["no_argument_calls"]:
@@ -162,24 +170,43 @@ def call(name: str, arg_types: Iterable[str]) -> Signature:
         raise TypingError(f"numba-cuda does not type {name}({', '.join(types)}); convert the arguments first")
     if name.startswith("np."):
         return _loop(name, found)
+    if name.startswith("cmath."):
+        return _complex_function(name, found)
     return _in_result_type("**", found) if name == "pow" else found
 
 
 def _loop(name: str, found: Signature) -> Signature:
     """A NumPy function works in the type of its result; ``isnan`` in float32 or float64."""
+    if any(kind.startswith("complex") for kind in found.args) and not found.result.startswith("complex"):
+        return found
     if name != "np.isnan":
         return Signature(found.result, (found.result,) * len(found.args))
     return Signature("bool", tuple("float32" if kind in ("float16", "float32") else "float64" for kind in found.args))
 
 
+def _complex_function(name: str, found: Signature) -> Signature:
+    """A function of ``cmath`` works in the precision of its result."""
+    if found.result == "bool":
+        return found
+    double = "complex128" in found.result or "float64" in found.result
+    real = name == "cmath.rect"
+    kind = ("float64" if real else "complex128") if double else ("float32" if real else "complex64")
+    return Signature(found.result, (kind,) * len(found.args))
+
+
 def is_known_call(name: str) -> bool:
     """Whether :func:`call` knows a function of this name for some arguments."""
     scalar = name.removeprefix("np.").removesuffix("_")
+    module, _, last = name.rpartition(".")
+    if module in _data()["declared"]:
+        return last in declared(module)
     return name in ("min", "max") or scalar in _WIDTH or name in _calls() or name in _data()["no_argument_calls"]
 
 
 def cast(to: str, value: str) -> Signature:
-    """Type an explicit conversion such as ``np.float32(x)``: always allowed, takes the value as it is."""
+    """Type an explicit conversion such as ``np.float32(x)``: takes the value as it is, but no complex one as a real."""
+    if value.startswith("complex") and to != "bool" and not to.startswith("complex"):
+        raise TypingError(f"a {value} does not convert to {_checked(to)}; take .real or abs()")
     return Signature(_checked(to), (_checked(value),))
 
 
@@ -259,23 +286,53 @@ def atomic(op: str, dtype: str) -> Signature:
     return Signature(dtype, (dtype,) * (2 if op in ("cas", "compare_and_swap") else 1))
 
 
-@lru_cache(maxsize=1)
-def libdevice() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Functions of ``cuda.libdevice``: argument types and result types. Any scalar is converted to the former."""
+@cache
+def declared(module: str) -> Mapping[str, Signature]:
+    """Functions of ``cuda.libdevice``, ``cuda.fp16`` or ``cuda.bf16``, each declared for one signature."""
     found = {}
-    for text, names in _data()["libdevice"].items():
+    for text, names in _data()["declared"][module].items():
         result, arguments = text.split(" <- ")
-        signature = Signature(result, tuple(arguments.split()))
-        found.update(dict.fromkeys(names.split(), (signature.args, signature.results)))
+        found.update(dict.fromkeys(names.split(), Signature(result, tuple(arguments.split()))))
     return found
 
 
-def literal_type(value: bool | int | float) -> str:
+def _declared_call(module: str, name: str, types: tuple[str, ...]) -> Signature:
+    found = declared(module).get(name)
+    if found is None:
+        raise TypingError(f"{module} has no function {name!r}")
+    if len(types) != len(found.args):
+        raise TypingError(f"{module}.{name}() takes {len(found.args)} arguments, got {len(types)}")
+    for given, wanted in zip(types, found.args, strict=True):
+        if wanted not in _data()["convertible"][_checked(given)].split():
+            takes = ", ".join(found.args)
+            raise TypingError(f"{module}.{name}() takes ({takes}); a {given} does not convert to {wanted}")
+    return found
+
+
+def attribute(name: str, kind: str) -> str:
+    """Type of ``x.real``, ``x.imag``, ``x.conjugate()``, ``x.bit_count()`` and ``x.item()`` of a number."""
+    table: dict[str, str] = _data()["attributes"]
+    if name not in table:
+        raise TypingError(f"a {kind} has no attribute {name!r}; numbers have {', '.join(table)}")
+    found = _letters(1, table[name]).get((_checked(kind),))
+    if found is None:
+        raise TypingError(f"a {kind} has no attribute {name!r}")
+    return found
+
+
+def promoted(*types: str) -> str:
+    """Type in which NumPy compares these types."""
+    return str(np.result_type(*types).name)
+
+
+def literal_type(value: bool | int | float | complex) -> str:
     """Type of a Python constant in a kernel: a literal or a captured global."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, float):
         return "float64"
+    if isinstance(value, complex):
+        return "complex128"
     if -(2**63) <= value < 2**63:
         return "int64"
     if value < 2**64 and value > 0:

@@ -92,7 +92,7 @@ def to_expression(value: Value) -> Expr | None:
         held = value.value
         if isinstance(held, Enum):
             held = held.value
-        if isinstance(held, (bool, int, float)):
+        if isinstance(held, (bool, int, float, complex)) and not isinstance(held, np.generic):
             return Const(held, type=numba_types.literal_type(held))
         if isinstance(held, np.generic) and held.dtype.name in numba_types.SCALAR_TYPES:
             return Const(held.item() if held.dtype.kind in "biu" else held, type=held.dtype.name)

@@ -21,7 +21,15 @@ from functools import cache, partial
 
 import numpy as np
 
-from refsim.engine.intrinsics import elementary, float_division, halves, integers, library
+from refsim.engine.intrinsics import (
+    complex_numbers,
+    elementary,
+    float_division,
+    half_library,
+    halves,
+    integers,
+    library,
+)
 from refsim.engine.intrinsics.conversion import CARRIER, FLOATS, INTEGERS, Lane, convert, converter, wrap, wrapper
 from refsim.engine.intrinsics.fused import fma_float32, fma_float64
 
@@ -234,5 +242,8 @@ _half_functions()
 _math_functions_of_integers()
 for _kind in CARRIER:
     _add("selp", _kind, partial(_selp, _kind))
-for _entry in library.entries():
-    _add(_entry.name, _entry.operands[0], _entry, _entry.ulps)
+for _entry in (*library.entries(), *half_library.entries(), *complex_numbers.entries()):
+    if (_entry.name, _entry.operands[0]) not in INTRINSICS:
+        _add(_entry.name, _entry.operands[0], _entry, _entry.ulps)
+for _name, _half in halves.MATH_NAMES.items():
+    _add(_name, "bfloat16", INTRINSICS[_half, "bfloat16"].function, INTRINSICS[_half, "bfloat16"].ulps)

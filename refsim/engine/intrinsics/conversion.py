@@ -32,13 +32,14 @@ WIDTH: Final = {name: np.dtype(name).itemsize * 8 for name in INTEGERS}
 LOWEST: Final = {name: int(np.iinfo(name).min) for name in INTEGERS}
 HIGHEST: Final = {name: int(np.iinfo(name).max) for name in INTEGERS}
 
+COMPLEX: Final = ("complex64", "complex128")
 NARROW_FLOATS: Final = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 CARRIER: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(np.int64) for name in INTEGERS},
     "uint64": np.dtype(np.uint64),
     "bool": np.dtype(np.bool_),
-    **{name: np.dtype(name) for name in FLOATS},
+    **{name: np.dtype(name) for name in (*FLOATS, *COMPLEX)},
     **{name: np.dtype(getattr(ml_dtypes, name)) for name in NARROW_FLOATS},
 }
 """dtype of the arrays that hold lanes of a scalar type."""
@@ -105,6 +106,8 @@ def converter(source: str, target: str) -> Callable[[Lane], Lane]:
         return _is_true
     if source == "bool":
         return partial(_from_bool, target)
+    if target in COMPLEX:
+        return partial(_to_float, CARRIER[source], CARRIER[target])
     if source in WIDTH and target in WIDTH:
         if LOWEST[target] <= LOWEST[source] and HIGHEST[source] <= HIGHEST[target]:
             return partial(_widened, CARRIER[target])
@@ -112,7 +115,7 @@ def converter(source: str, target: str) -> Callable[[Lane], Lane]:
     if target in ("int8", "uint8") and source != "float16":
         return partial(_float_to_byte, source, target)
     if target in WIDTH:
-        return partial(_float_to_integer, source, target)
+        return partial(float_to_integer, source, target)
     if target in NARROW_FLOATS:
         return partial(_to_narrow_float, source, target)
     return partial(_to_float, CARRIER[source], CARRIER[target])
@@ -155,10 +158,11 @@ def _to_narrow_float(source: str, target: str, value: Lane) -> Lane:
 
 
 def _float_to_byte(source: str, target: str, value: Lane) -> Lane:
-    return wrap(_float_to_integer(source, target.replace("8", "16"), value), target)
+    return wrap(float_to_integer(source, target.replace("8", "16"), value), target)
 
 
-def _float_to_integer(source: str, target: str, value: Lane) -> Lane:
+def float_to_integer(source: str, target: str, value: Lane) -> Lane:
+    """A float to an integer, saturating at 8 bits too; see `convert`."""
     nan = 0
     if source == "float64" or WIDTH[target] == 64:
         nan = wrap(1 << (WIDTH[target] - 1), target)

@@ -35,7 +35,7 @@ def fma_float32(a: Lane, b: Lane, c: Lane) -> Lane:
     midway = (total.view(np.int64) & _BELOW_FLOAT32) == _HALF_FLOAT32  # elsewhere a second rounding does no harm
     doubtful = midway | ((np.abs(total) < _NORMAL_FLOAT32) & (total != 0))
     if doubtful.any():
-        total[doubtful] = _sum_rounded_to_odd(product[doubtful], addend[doubtful])
+        total[doubtful] = sum_rounded_to_odd(product[doubtful], addend[doubtful])
     return _shaped(total.astype(np.float32), a, b, c)
 
 
@@ -45,7 +45,7 @@ def fma_float64(a: Lane, b: Lane, c: Lane) -> Lane:
     high, low = _exact_product(x, y)
     inner, inner_error = _exact_sum(z, low)
     outer, outer_error = _exact_sum(high, inner)
-    result = outer + _sum_rounded_to_odd(inner_error, outer_error)
+    result = outer + sum_rounded_to_odd(inner_error, outer_error)
     zero = (high == 0) & (z == 0)
     if zero.any():
         result = np.where(zero, high + z, result)  # keeps the sign of zero
@@ -82,7 +82,7 @@ def _exact_product(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
     return product, low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
 
 
-def _sum_rounded_to_odd(a: Doubles, b: Doubles) -> Doubles:
+def sum_rounded_to_odd(a: Doubles, b: Doubles) -> Doubles:
     """``a + b``, and where it is inexact the neighbour whose last bit is 1."""
     total, error = _exact_sum(a, b)
     inexact = (error != 0) & np.isfinite(error)

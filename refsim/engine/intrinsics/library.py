@@ -1,51 +1,16 @@
-"""Functions of CUDA's device library beyond those of `math`: a table of names, types, implementations and errors.
-
-An implementation takes flat arrays of one shape, as lanes carry the types, and returns one, or a tuple of them.
-"""
+"""Functions of CUDA's device library beyond those of `math`: a table of names, types, implementations and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from refsim.engine.intrinsics import bessel, directed, periodic, special, words
-from refsim.engine.intrinsics.conversion import CARRIER, FLOATS, Lane, convert
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A function: name, operand types, result types, implementation on flat arrays, error in ulps."""
-
-    name: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    function: Callable[..., Any]
-    ulps: float
-
-    def __call__(self, *values: Lane) -> Lane:
-        """Apply to lane values."""
-        if len(values) != len(self.operands):
-            raise TypeError(f"{self.name} takes {len(self.operands)} operands, got {len(values)}")
-        uniform = not any(isinstance(value, np.ndarray) for value in values)
-        arrays = [np.asarray(value, CARRIER[kind]) for value, kind in zip(values, self.operands, strict=True)]
-        whole = np.broadcast_arrays(*arrays)
-        shape = whole[0].shape
-        found = self.function(*(np.ascontiguousarray(array).reshape(-1) for array in whole))
-        parts = found if isinstance(found, tuple) else (found,)
-        answers = tuple(_as_lane(part, kind, shape, uniform) for part, kind in zip(parts, self.results, strict=True))
-        return answers if len(answers) > 1 else answers[0]
-
-
-def _as_lane(part: Any, kind: str, shape: tuple[int, ...], uniform: bool) -> Lane:
-    array = np.asarray(part).astype(CARRIER[kind], copy=False)
-    if not uniform:
-        return array.reshape(shape)
-    return array[0] if kind in FLOATS else array[0].item()
-
+from refsim.engine.intrinsics.conversion import CARRIER, convert
+from refsim.engine.intrinsics.entry import Entry
 
 # float64 functions, and what they differ from the exact result at most, measured and rounded up (tests)
 _UNARY: dict[str, tuple[Callable[..., Any], float]] = {
@@ -141,7 +106,7 @@ def _integers() -> Iterator[Entry]:
 
 
 def _bits() -> Iterator[Entry]:
-    pairs = (("float32", "int32"), ("float64", "int64"), ("float16", "int16"), ("bfloat16", "int16"))
+    pairs = (("float32", "int32"), ("float64", "int64"))
     for real, integer in pairs:
         yield Entry(f"as_{integer}", (real,), (integer,), partial(_reread, real, integer), 0.0)
         yield Entry(f"as_{real}", (integer,), (real,), partial(_reread, integer, real), 0.0)

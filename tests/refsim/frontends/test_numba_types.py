@@ -103,8 +103,13 @@ def test_min_and_max_have_the_unified_type(name: str, live: Any) -> None:
 
 
 def test_unify_of_several_types_equals_numba(live: Any) -> None:
+    from numba.core.errors import NumbaError
+
     for types in itertools.product(SCALAR_TYPES, repeat=3):
-        unified = live.context.unify_types(*(live.by_name[each] for each in types))
+        try:
+            unified = live.context.unify_types(*(live.by_name[each] for each in types))
+        except (RecursionError, NumbaError):  # of bfloat16, a float and an integer
+            unified = None
         if unified is None:
             with pytest.raises(TypingError, match="cannot unify"):
                 nt.unify(*types)
@@ -112,9 +117,15 @@ def test_unify_of_several_types_equals_numba(live: Any) -> None:
             assert nt.unify(*types) == live.name(unified), types
 
 
-def test_casts_between_scalars_are_always_allowed(live: Any) -> None:
+def test_casts_between_scalars_are_allowed_but_from_complex_to_real(live: Any) -> None:
     for to, value in itertools.product(SCALAR_TYPES, repeat=2):
+        if to == "bfloat16":  # no name of NumPy's
+            continue
         expected = live.signature(live.function(f"np.{'bool_' if to == 'bool' else to}"), (live.by_name[value],))
+        if value.startswith("complex") and to != "bool" and not to.startswith("complex"):  # typed, but never compiled
+            with pytest.raises(TypingError, match="complex"):
+                nt.cast(to, value)
+            continue
         assert expected == (to, value)
         assert nt.cast(to, value) == Signature(to, (value,))
         if to != "bool":
