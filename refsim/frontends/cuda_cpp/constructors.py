@@ -130,7 +130,7 @@ class Constructors(Calls):
             raise self.unsupported(f"initialiser of {field.get('name')!r}", operand)
         declared = self.tree.declaration(str(field["id"]))
         assert declared is not None
-        kind = self.type_of(declared)
+        kind = layout.bits.get(declared.id) or self.type_of(declared)
         if isinstance(kind, Reference):
             self.bind(self.part(this, offset, kind), self.lvalue(operand), operand)
             return

@@ -18,7 +18,7 @@ from refsim.frontends.cuda_cpp.initialisers import Initialisers, characters
 from refsim.frontends.cuda_cpp.places import CONSTRUCTIONS, TRANSPARENT
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.type_names import constant_value
-from refsim.frontends.cuda_cpp.types import Array, CType, Pointer, Record, Reference, Scalar, Void
+from refsim.frontends.cuda_cpp.types import Array, BitField, CType, Pointer, Record, Reference, Scalar, Void
 from refsim.frontends.cuda_cpp.values import Aggregate, InMemory, InObject, LValue, Object, Value
 
 IGNORED = frozenset(
@@ -72,8 +72,13 @@ class Declarations(Initialisers):
                     self.own(self.variables[node.id], node)
                     return
         kind = self.type_of(node)
-        if node.get("storageClass") in ("static", "extern") and not node.get("constexpr") and not _is_const(node):
-            raise self.unsupported(f"{node.get('storageClass')} variable {node.name!r} is not supported", node)
+        storage = node.get("storageClass")
+        if storage == "static" and not node.get("constexpr") and not _is_const(node):
+            # it lives as long as the module, like a __device__ variable
+            self.variables[node.id] = self.global_variable(node)
+            return
+        if storage == "extern":
+            raise self.unsupported(f"extern variable {node.name!r} is not supported", node)
         if isinstance(kind, Reference):
             assert initial is not None
             self.variables[node.id] = self.frozen(self.lvalue(initial))
@@ -156,7 +161,8 @@ class Declarations(Initialisers):
         values: dict[int, Expr] = {}
         if initial is not None:
             values = self._evaluate(kind, initial, node)
-        in_device = not _is_const(node) and node.has("CUDADeviceAttr", "HIPManagedAttr")
+        is_static = node.parent is not None and node.parent.kind == "DeclStmt"
+        in_device = not _is_const(node) and (is_static or node.has("CUDADeviceAttr", "HIPManagedAttr"))
         if explicit or in_device:
             return self._module_variable(kind, values, explicit, node)
         if not _is_const(node):
@@ -196,6 +202,8 @@ class Declarations(Initialisers):
         result: dict[int, Expr] = {}
         if node.kind == "InitListExpr" and isinstance(kind, (Array, Record)):
             for part, at, operand in self.items(kind, node):
+                if isinstance(part, BitField):
+                    raise self.unsupported("a constant with bit-fields", node)
                 result.update(self._leaf_values(part, offset + at, operand))
             return result
         if node.kind == "StringLiteral" and isinstance(kind, Array):

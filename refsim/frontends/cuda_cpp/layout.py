@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from refsim.dialect import ITEM_BYTES, PointerType, Type
+from refsim.frontends.cuda_cpp.packing import Packing
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.type_names import TypeNames, constant_value
 from refsim.frontends.cuda_cpp.types import (
     TABLE,
     Array,
+    BitField,
     CType,
     Function,
     Layout,
@@ -81,10 +83,16 @@ class Types(TypeNames):
             layout.members.append(("", offset, kind))
             layout.align = max(layout.align, inner.align)
             end = end if empty else offset + (inner.size if self._is_pod(kind) else inner.data_size)
+        packed = Packing()
         for child in node.children("FieldDecl"):
-            if child.get("isBitfield"):
-                raise UnknownTypeError(f"bit-field {child.name!r} in {self.record_name(node)} is not supported")
             kind_of = self.of(child)
+            if child.get("isBitfield"):
+                assert isinstance(kind_of, Scalar)
+                end = max(end, packed.add(child, kind_of, 0 if layout.is_union else end))
+                if child.name:
+                    layout.align = max(layout.align, self.align(kind_of))
+                continue
+            packed.finish()
             align = max(self.align(kind_of), _alignment(child))
             offset = 0 if layout.is_union else -(-end // align) * align
             layout.fields[child.id] = offset
@@ -92,6 +100,7 @@ class Types(TypeNames):
             layout.align = max(layout.align, align)
             end = max(end, offset + self.bytes(kind_of))
         layout.align = max(layout.align, _alignment(node))
+        packed.give(layout)
         layout.data_size = end
         layout.size = max(1, -(-max(end, 1) // layout.align) * layout.align)
         return layout
@@ -123,12 +132,26 @@ class Types(TypeNames):
                 for leaf in self._find_leaves(kind.element, offset + i * size, f"{path}[{i}]")
             ]
         if isinstance(kind, Record):
+            layout = self.layout(kind)
             return [
-                leaf
-                for name, inner, part in self.layout(kind).members
-                for leaf in self._find_leaves(part, offset + inner, f"{path}.{name}" if name else path)
+                *(
+                    leaf
+                    for name, inner, part in layout.members
+                    if not isinstance(part, BitField)
+                    for leaf in self._find_leaves(part, offset + inner, f"{path}.{name}" if name else path)
+                ),
+                *(Leaf(offset + inner, word, f"{path}.bits{inner}") for inner, word in layout.words),
             ]
         return [Leaf(offset, kind, path)]
+
+    def has_words(self, kind: CType) -> bool:
+        """True if the object holds bit-fields."""
+        if isinstance(kind, Array):
+            return self.has_words(kind.element)
+        if isinstance(kind, Record):
+            layout = self.layout(kind)
+            return bool(layout.words) or any(self.has_words(part) for _, _, part in layout.members)
+        return False
 
     def overlaps(self, kind: CType) -> bool:
         """True if the object is or holds a union."""

@@ -16,11 +16,12 @@ from refsim.dialect import (
     walk_expressions,
 )
 from refsim.frontends.cuda_cpp import folding
-from refsim.frontends.cuda_cpp.core import Core
+from refsim.frontends.cuda_cpp.bit_fields import BitFields
 from refsim.frontends.cuda_cpp.layout import is_function
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.types import (
     Array,
+    BitField,
     CType,
     Function,
     Leaf,
@@ -46,7 +47,7 @@ MOST_LEAVES = 4096
 MOST_VARIABLES = 64
 
 
-class Objects(Core):
+class Objects(BitFields):
     """Objects of a translation."""
 
     # --------------------------------------------------------------------------------------------- making
@@ -63,11 +64,14 @@ class Objects(Core):
             or self.kinds.overlaps(kind)
             or any("[" in leaf.path for leaf in leaves)
         ):
-            return self.allocate(kind, name, "local", node)
+            place = self.allocate(kind, name, "local", node)
+            self.clear_words(place, kind, node)
+            return place
         holder = Object(kind, key)
         for leaf in leaves:
             if not isinstance(leaf.type, Reference):
                 holder.leaves[leaf.offset] = self.variable(f"{name}{leaf.path}", self.kinds.dialect(leaf.type))
+        self.clear_words(InObject(holder, 0, kind), kind, node)
         return InObject(holder, 0, kind)
 
     def allocate(self, kind: CType, name: str, space: str, node: Node | None, dynamic: bool = False) -> InMemory:
@@ -161,6 +165,8 @@ class Objects(Core):
         kind = place.type
         if isinstance(kind, Record):
             return self._load_record(place, node)
+        if isinstance(kind, BitField):
+            return self.load_bits(place, kind, node)
         if isinstance(place, InObject):
             leaf = place.object.leaves.get(place.offset)
             if leaf is None:
@@ -241,6 +247,9 @@ class Objects(Core):
 
     def store(self, place: LValue, value: Value, node: Node | None) -> None:
         """Give an object a value of its own type."""
+        if isinstance(place.type, BitField):
+            self.store_bits(place, place.type, value, node)
+            return
         if isinstance(value, Aggregate):
             self._store_record(place, value, node)
             return

@@ -21,7 +21,7 @@ from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.layout import is_function
 from refsim.frontends.cuda_cpp.literals import Literals
 from refsim.frontends.cuda_cpp.tree import FUNCTIONS, Node
-from refsim.frontends.cuda_cpp.types import CType, Pointer, Scalar
+from refsim.frontends.cuda_cpp.types import CType, Pointer, number_type
 from refsim.frontends.cuda_cpp.values import (
     AddressOf,
     Aggregate,
@@ -237,8 +237,9 @@ class Operators(Literals):
             moved = self.element(old, Const(1, type="int64"), kind.pointee, node, negative=not up)
             new = self.expression(self.address(moved, node), node)
         else:
-            assert isinstance(kind, Scalar)
-            one = folding.convert(Const(1, type="int32"), kind.dtype)
+            number = number_type(kind)
+            assert number is not None
+            one = folding.convert(Const(1, type="int32"), number.dtype)
             new = folding.binary("+" if up else "-", old, one)
         self.store(place, new, node)
         if self.unused is node:

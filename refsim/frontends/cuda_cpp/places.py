@@ -14,7 +14,7 @@ from refsim.dialect import (
 from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.operators import Operators
 from refsim.frontends.cuda_cpp.tree import FUNCTIONS, Node
-from refsim.frontends.cuda_cpp.types import Array, Pointer, Record, Reference, Scalar, describe
+from refsim.frontends.cuda_cpp.types import Array, Pointer, Record, Reference, Scalar, describe, number_type
 from refsim.frontends.cuda_cpp.values import (
     FunctionName,
     InMemory,
@@ -184,6 +184,7 @@ class Places(Operators):
             kind = self.type_of(field)
         finally:
             self.kinds.scopes.pop()
+        kind = layout.bits.get(member, kind)
         part = self.part(place, layout.fields[member], kind)
         return self.through_reference(part, node) if isinstance(kind, Reference) else part
 
@@ -217,8 +218,9 @@ class Places(Operators):
             moved = self.element(old, Const(1, type="int64"), place.type.pointee, node, negative=not up)
             self.store(place, self.address(moved, node), node)
             return
-        assert isinstance(place.type, Scalar)
-        one = folding.convert(Const(1, type="int32"), place.type.dtype)
+        number = number_type(place.type)
+        assert number is not None
+        one = folding.convert(Const(1, type="int32"), number.dtype)
         self.store(place, folding.binary("+" if up else "-", old, one), node)
 
     def _l_binaryoperator(self, node: Node) -> LValue:
@@ -246,9 +248,10 @@ class Places(Operators):
             computed = node.get("computeLHSType") or {}
             kind = self.read_type(computed.get("desugaredQualType") or computed.get("qualType") or "", node)
             assert isinstance(kind, Scalar)
-            assert isinstance(place.type, Scalar)
+            number = number_type(place.type)
+            assert number is not None
             widened = folding.convert(self.expression(old, node), kind.dtype)
-            new = folding.convert(self.operate(op, widened, value, kind, kind, node), place.type.dtype)
+            new = folding.convert(self.operate(op, widened, value, kind, kind, node), number.dtype)
         self.store(place, new, node)
         return place  # type: ignore[no-any-return]
 

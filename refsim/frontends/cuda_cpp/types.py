@@ -57,13 +57,31 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Bits of a word: its byte offset from that of the bit-field, its type, the lowest bit and how many."""
+
+    offset: int
+    dtype: str
+    shift: int
+    width: int
+
+
+@dataclass(frozen=True)
+class BitField:
+    """A bit-field: its declared type, and where its bits lie, the lowest ones first."""
+
+    scalar: Scalar
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
 class Qualified:
     """A const or volatile type, as far as it tells template arguments apart: nowhere else does it matter."""
 
     kind: CType
 
 
-CType = Scalar | Void | Pointer | Reference | Array | Record | Function | Qualified
+CType = Scalar | Void | Pointer | Reference | Array | Record | Function | BitField | Qualified
 
 BUILTIN: dict[str, str] = {
     "bool": "bool", "_Bool": "bool", "char": "int8", "signed char": "int8", "unsigned char": "uint8",
@@ -105,12 +123,21 @@ class Layout:
     bases: dict[str, int] = field(default_factory=dict)
     members: list[tuple[str, int, CType]] = field(default_factory=list)
     is_union: bool = False
+    bits: dict[str, BitField] = field(default_factory=dict)
+    words: list[tuple[int, Scalar]] = field(default_factory=list)
+
+
+def number_type(kind: CType) -> Scalar | None:
+    """Type of a number, or of the number that a bit-field holds."""
+    return kind.scalar if isinstance(kind, BitField) else kind if isinstance(kind, Scalar) else None
 
 
 def describe(kind: CType) -> str:
     """A type as C++ writes it."""
     if isinstance(kind, Scalar | Record):
         return kind.name
+    if isinstance(kind, BitField):
+        return describe(kind.scalar)
     if isinstance(kind, Pointer):
         return f"{describe(kind.pointee)}*"
     if isinstance(kind, Reference):

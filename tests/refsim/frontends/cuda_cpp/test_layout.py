@@ -11,6 +11,11 @@ import refsim
 from .host import have_compiler
 
 RECORDS = {
+    "BitsAlone": ("struct BitsAlone { int a : 3, : 5, b : 20; unsigned c : 9; };", ()),
+    "BitsBetween": ("struct BitsBetween { char x; int a : 7; short y; long b : 33; char z; };", ("x", "y", "z")),
+    "BitsApart": ("struct BitsApart { char a : 4; int : 0; char b : 4; char z; long : 40; short y; };", ("z", "y")),
+    "BitsSmall": ("struct BitsSmall { bool a : 1; signed char b : 7; unsigned short c : 12; char z; };", ("z",)),
+    "BitsUnion": ("union BitsUnion { int a : 5; short b; char c : 3; };", ("b",)),
     "Padded": ("struct Padded { char a; int b; char c; double d; short e; };", ("a", "b", "c", "d", "e")),
     "Aligned": ("struct alignas(16) Aligned { float a[3]; };", ("a",)),
     "AlignedMember": ("struct AlignedMember { char a; alignas(8) char b; char c; };", ("a", "b", "c")),
@@ -22,6 +27,15 @@ RECORDS = {
     "EmptyBase": ("struct Empty {};\nstruct EmptyBase : Empty { int a; };", ("a",)),
     "Nested": ("struct In { short a; char b; };\nstruct Nested { char x; In in[3]; long y; };", ("x", "in", "y")),
     "Variant": ("union Variant { char a; double b; int c[5]; };", ("a", "b", "c")),
+    "Polymorphic": (
+        "struct Polymorphic { char a; int b; virtual int f() { return 1; } char c; };\n",
+        ("a", "b", "c"),
+    ),
+    "SecondBase": (
+        "struct Plain { char p; }; struct One { int o; virtual void f() {} char t; };\n"
+        "struct Two { virtual void g() {} short u; }; struct SecondBase : Plain, One, Two { char v; };",
+        ("p", "o", "t", "u", "v"),
+    ),
     "Wide": (
         "template <typename T, int N> struct Vec { T v[N]; };\nstruct Wide { char a; Vec<short, 3> b; };",
         ("a", "b"),
@@ -52,7 +66,7 @@ def test_size_alignment_and_offsets(name: str, tmp_path: Path) -> None:
     expected = [int(value) for value in printed.split()]
     stores = [f"out[{i}] = (long)&((({name}*)0)->{member});" for i, member in enumerate(members, 2)]
     body = f"out[0] = sizeof({name}); out[1] = alignof({name}); {' '.join(stores)}"
-    device = text.replace("Base() :", "__device__ Base() :")
+    device = text.replace("Base() :", "__device__ Base() :").replace("virtual", "__device__ virtual")
     out = np.zeros(len(expected), np.int64)
     kernel = refsim.RawKernel(f'{device}\nextern "C" __global__ void layout(long* out) {{ {body} }}', "layout")
     assert kernel((1,), (1,), (out,)).ok
