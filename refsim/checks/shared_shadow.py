@@ -275,14 +275,8 @@ class SharedShadow:
         log, self.log = self.log, []
         if self.readers is None:
             self.readers = np.zeros_like(self.tag)
-        first = log[0][1]
-        if not self.wide and first.whole_columns and first.shape[0] > 1:
-            shared = [(s, a) for s, lanes, (a, _) in log if lanes is first and type(a) is int]
-            if len(shared) == len(log):  # cells that all threads read, one after the other
-                serials, cells = np.array(shared, np.int64).T
-                self.readers[cells] = (serials << SHIFT) | AGENT
-                self.last_spill = log[-1][0]
-                return
+        if self._spill_together(log):
+            return
         for serial, lanes, (address, _view) in log:
             cells = self._cells(lanes, address)
             agent = np.broadcast_to(self._threads(lanes) + 1, cells.shape)
@@ -294,6 +288,27 @@ class SharedShadow:
             lost = self.readers.take(flat) != new
             self.readers[flat[lost]] = (serial << SHIFT) | AGENT
             self.last_spill = serial
+
+    def _spill_together(self, log: list[tuple[int, LaneSet, Any]]) -> bool:
+        """Fold a log whose reads were all made by one set, one block standing for all, in one go; False if not."""
+        lanes = log[0][1]
+        if self.wide or not lanes.whole_columns or any(entry[1] is not lanes for entry in log):
+            return False
+        addresses = [address for _, _, (address, _) in log]
+        serials = np.array([serial for serial, _, _ in log], np.int64) << SHIFT
+        self.last_spill = log[-1][0]
+        if lanes.shape[0] > 1 and all(type(address) is int for address in addresses):
+            self.readers[np.array(addresses)] = serials | AGENT
+            return True
+        rows = lanes.shape[0]
+        cells = np.concatenate([np.broadcast_to(np.asarray(a).reshape(-1), (rows,)) for a in addresses])
+        agent = np.tile(lanes.t.reshape(-1) + 1, len(log))
+        before = self.readers.take(cells)
+        self.readers[cells] = np.repeat(serials, rows) | agent
+        now = self.readers.take(cells)
+        several = ((before >= self._interval(lanes) << SHIFT) & ((before & AGENT) != agent)) | ((now & AGENT) != agent)
+        self.readers[cells[several]] = now[several] | AGENT
+        return True
 
     def barrier(self, everywhere: bool) -> None:
         """Called before the interval of some blocks ends; `everywhere` if it ends in all of them."""

@@ -38,6 +38,33 @@ def all_read_then_one_writes_after_a_barrier(x, out):
     out[t] = total
 
 
+def each_reads_its_own_then_one_writes(x, out):
+    cells = cuda.shared.array(CELLS, float32)
+    t = cuda.threadIdx.x
+    for i in range(t, CELLS, cuda.blockDim.x):
+        cells[i] = x[i]
+    cuda.syncthreads()
+    total = float32(0.0)
+    for i in range(CELLS):
+        total += cells[t] + cells[t + 64]
+    if t == 5:
+        cells[t + 65] = total  # thread 6 may still be reading it
+    out[t] = total
+
+
+def each_reads_its_own_then_writes_it(x, out):
+    cells = cuda.shared.array(CELLS, float32)
+    t = cuda.threadIdx.x
+    for i in range(t, CELLS, cuda.blockDim.x):
+        cells[i] = x[i]
+    cuda.syncthreads()
+    total = float32(0.0)
+    for i in range(CELLS):
+        total += cells[t] + cells[t + 64]
+    cells[t + 64] = total
+    out[t] = total
+
+
 def plain_write_then_atomics(x, out):
     bins = cuda.shared.array(4, int32)
     t = cuda.threadIdx.x
@@ -64,6 +91,8 @@ def zeros_then_many_atomics(x, out):
     [
         (all_read_then_one_writes, 10),
         (all_read_then_one_writes_after_a_barrier, None),
+        (each_reads_its_own_then_one_writes, 10),
+        (each_reads_its_own_then_writes_it, None),
         (plain_write_then_atomics, 4),
         (zeros_then_many_atomics, None),
     ],
