@@ -45,7 +45,7 @@ def each_reads_its_own_then_one_writes(x, out):
         cells[i] = x[i]
     cuda.syncthreads()
     total = float32(0.0)
-    for i in range(CELLS):
+    for _ in range(CELLS):
         total += cells[t] + cells[t + 64]
     if t == 5:
         cells[t + 65] = total  # thread 6 may still be reading it
@@ -59,7 +59,7 @@ def each_reads_its_own_then_writes_it(x, out):
         cells[i] = x[i]
     cuda.syncthreads()
     total = float32(0.0)
-    for i in range(CELLS):
+    for _ in range(CELLS):
         total += cells[t] + cells[t + 64]
     cells[t + 64] = total
     out[t] = total
