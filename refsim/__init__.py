@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refsim.checks.findings import Access, Finding, Report
+    from refsim.counters.picture import picture_of_shared
     from refsim.engine.buffers import empty
     from refsim.errors import FindingError, KernelTypeError, RefsimError, UnsupportedError
     from refsim.raw import RawKernel, RawModule
@@ -27,12 +28,14 @@ __all__ = [
     "UnsupportedError",
     "empty",
     "launch",
+    "picture_of_shared",
     "simulate",
 ]
 __version__ = "0.1.0"
 
 _HOMES = {
     "refsim.checks.findings": ("Access", "Finding", "Report"),
+    "refsim.counters.picture": ("picture_of_shared",),
     "refsim.engine.buffers": ("empty",),
     "refsim.errors": ("FindingError", "KernelTypeError", "RefsimError", "UnsupportedError"),
     "refsim.raw": ("RawKernel", "RawModule"),

@@ -19,9 +19,11 @@ from oracle.cases import Case
 from oracle.operator import OPERATORS, Operator, UnknownOperatorError, find_operator
 from oracle.signature import FLOAT_DTYPES, InputError
 from refsim.conformance.backends import Backend, Capability, UsageError, load_backend
+from refsim.conformance.backends.kernels import KernelBackend
 from refsim.conformance.report import json_text, text
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.verdicts import Report
+from refsim.counters.totals import Totals
 from refsim.destinations import Destination, kept_clean
 from refsim.devices import device_named
 from refsim.hosts.command import run as run_command
@@ -103,6 +105,7 @@ def _backend_options(command: Any) -> Any:
     show_default=True,
     help="Cases per operator and dtype.",
 )
+@click.option("--counters", is_flag=True, help="Print what all cases together cost, by kernel, to standard error.")
 def check(
     operators: tuple[str, ...],
     backend: str,
@@ -114,6 +117,7 @@ def check(
     dtypes: tuple[str, ...],
     seed: int,
     count: int,
+    counters: bool,
 ) -> None:
     """Judge a backend on operators OP (all of them if none is given).
 
@@ -126,11 +130,12 @@ def check(
         names = [record.name for record in records]
         with kept_clean():
             judged = _backend(backend, records, device)
+            totals = _counted(judged) if counters else None
             with _progress(judged, names, chosen, count) as progress:
                 report = run_check(
                     judged, names, chosen, seed=seed, count=count, required=bool(operators), progress=progress
                 )
-        _finish(report, strict, form, destination, debug)
+        _finish(report, strict, form, destination, debug, totals)
 
 
 @main.command()
@@ -205,6 +210,14 @@ def _backend(spec: str, records: Sequence[Operator], device: str) -> Backend:
     return load_backend(spec, records, device)
 
 
+def _counted(backend: Backend) -> Totals:
+    """Where a backend's launches are counted from now on."""
+    if not isinstance(backend, KernelBackend) or not backend.device.startswith("sim:"):
+        raise UsageError(f"--counters counts kernels on a simulated device; backend {backend.name} launches none there")
+    backend.totals = Totals()
+    return backend.totals
+
+
 def _cases(source: str) -> list[Case]:
     """The cases in a file, or in JSON text (which starts with a brace)."""
     given = source if source.lstrip().startswith("{") else None
@@ -255,10 +268,14 @@ def _progress(backend: Backend, operators: Sequence[str], dtypes: Sequence[str],
         yield advance
 
 
-def _finish(report: Report, strict: bool, form: str, destination: Destination, debug: bool) -> None:
-    """Write the report and leave with its exit status."""
+def _finish(
+    report: Report, strict: bool, form: str, destination: Destination, debug: bool, totals: Totals | None = None
+) -> None:
+    """Write the report, and counters if there are any, and leave with its exit status."""
     content = json_text(report) if form == "json" else text(report, debug=debug, terminal=destination.is_terminal)
     destination.write(content)
+    if totals is not None:
+        click.echo(totals.text(), err=True)
     raise click.exceptions.Exit(report.exit_code(strict))
 
 

@@ -107,7 +107,7 @@ class Collector:
         tally: Traffic,
     ) -> None:
         warps, inside, where, times = spread(lanes, address, self.warp_size, BANK_PERIOD)
-        found = patterns.bank_wavefronts(warps, inside, where, width, self.banks)
+        found = patterns.bank_wavefronts(warps, inside, where, width, self.banks, kind, self.warp_size)
         tally.wavefronts += found.wavefronts * times
         tally.conflicts += found.conflicts * times
         memory.note(site, kind, warps, where, width, found)
@@ -132,7 +132,7 @@ class Collector:
             warps, _, where, times = spread(lanes, address, self.warp_size, BANK_PERIOD)
         else:
             warps, _, where, times = spread(lanes, address, self.warp_size, SECTOR_BYTES)
-            tally.sectors += patterns.sectors(warps, where, item) * times
+            tally.sectors += patterns.atomic_sectors(warps, where) * times
         _, counts = np.unique(np.stack([warps, where]), axis=1, return_counts=True)
         tally.addresses += len(counts) * times
         tally.most_on_one_address = max(tally.most_on_one_address, int(counts.max()))

@@ -13,7 +13,7 @@ from refsim.counters.record import SECTOR_BYTES
 from refsim.counters.warps import distinct
 
 WORD_BYTES = 4
-LANES_AT_ONCE = 32  # that a wavefront serves if each accesses a word
+LANES_AT_ONCE = 32  # that a wavefront serves, if each accesses a word
 Ints = Any
 
 
@@ -26,6 +26,16 @@ def sectors(warps: Ints, addresses: Ints, width: int) -> int:
     return len(distinct(np.tile(warps, width // SECTOR_BYTES), every)[0])
 
 
+def atomic_sectors(warps: Ints, addresses: Ints) -> int:
+    """Sectors of atomic operations: lanes on one address come one after another, each with its sector."""
+    order = np.lexsort((addresses, warps))
+    warp, address = warps[order], addresses[order]
+    new = np.r_[True, (warp[1:] != warp[:-1]) | (address[1:] != address[:-1])]
+    starts = np.flatnonzero(new)
+    turn = np.arange(len(address)) - np.repeat(starts, np.diff(np.r_[starts, len(address)]))
+    return len(distinct(warp * (LANES_AT_ONCE * 2) + turn, address // SECTOR_BYTES)[0])
+
+
 def local_sectors(warps: Ints, lanes: Ints, addresses: Ints, width: int) -> int:
     """Sectors of local memory, in which the same word of neighbouring threads lies side by side."""
     per_sector = SECTOR_BYTES // WORD_BYTES
@@ -36,16 +46,19 @@ def local_sectors(warps: Ints, lanes: Ints, addresses: Ints, width: int) -> int:
     return found
 
 
-def _groups(warps: Ints, lanes: Ints, addresses: Ints, parts: int) -> Ints:
-    """Which lanes of a warp are served together, as a number below `parts`."""
-    if parts == 1:
-        return 0
-    apart = lanes // max(1, LANES_AT_ONCE // parts)
-    order = np.lexsort((lanes, warps))
-    warp, lane, address = warps[order], lanes[order], addresses[order]
-    neighbours = (warp[1:] == warp[:-1]) & (lane[1:] == lane[:-1] + 1) & (lane[1:] % 2 == 1)
-    differing = np.unique(warp[1:][neighbours & (address[1:] != address[:-1])])
-    return np.where(np.isin(warps, differing), apart, apart // 2)
+def _groups(warps: Ints, lanes: Ints, addresses: Ints, parts: int, kind: str, warp_size: int) -> Ints:
+    """Which lanes of a warp are served together, as a number."""
+    apart = lanes // (LANES_AT_ONCE // parts)
+    if parts == 1 or kind != "load":
+        return apart
+    first = int(warps.min())
+    table = np.full((int(warps.max()) - first + 1, warp_size), -1, np.int64)
+    table[warps - first, lanes] = addresses
+    together = np.zeros(len(table), bool)
+    for distance in (1, 2):
+        other = table[:, np.arange(warp_size) ^ distance]
+        together |= ((table == other) | (table < 0) | (other < 0)).all(axis=1)
+    return np.where(together[warps - first], apart // 2, apart)
 
 
 class Banks(NamedTuple):
@@ -58,15 +71,18 @@ class Banks(NamedTuple):
     worst_warp: int
 
 
-def bank_wavefronts(warps: Ints, lanes: Ints, addresses: Ints, width: int, banks: int) -> Banks:
+def bank_wavefronts(
+    warps: Ints, lanes: Ints, addresses: Ints, width: int, banks: int, kind: str, warp_size: int
+) -> Banks:
     """Passes through shared memory.
 
-    A wavefront serves one word of each bank, to any number of lanes. Lanes that access 8 or 16 bytes are served in
-    halves or quarters of the warp; of twice as many lanes at once if no two neighbours, 2·i and 2·i + 1, differ in
-    their address.
+    A wavefront serves one word of each bank, to any number of lanes; at most 32 lanes. Lanes that access 8 or 16 bytes
+    are served in groups of 16 or 8; loads of twice as many lanes at once, if all neighbours 1 apart, or all 2 apart,
+    load from one address.
     """
     parts = max(1, width // WORD_BYTES)
-    group = warps * parts + _groups(warps, lanes, addresses, parts)
+    most_groups = parts * max(1, warp_size // LANES_AT_ONCE)
+    group = warps * most_groups + _groups(warps, lanes, addresses, parts, kind, warp_size)
     words = addresses // WORD_BYTES
     every = np.concatenate([words + i for i in range(parts)])
     groups = np.tile(group, parts)
@@ -75,7 +91,7 @@ def bank_wavefronts(warps: Ints, lanes: Ints, addresses: Ints, width: int, banks
     slot = (pair_group - low) * banks + pair_word % banks
     ways = np.bincount(slot, minlength=(int(pair_group.max()) - low + 1) * banks).reshape(-1, banks)
     most = ways.max(axis=1)
-    present = most > 0
     degrees = ways.reshape(-1)[(groups - low) * banks + every % banks].reshape(parts, -1)
     worst = int(most.argmax())
-    return Banks(int(most.sum()), int(most.sum() - present.sum()), degrees, int(most[worst]), (worst + low) // parts)
+    conflicts = int(most.sum() - np.count_nonzero(most))
+    return Banks(int(most.sum()), conflicts, degrees, int(most[worst]), (worst + low) // most_groups)

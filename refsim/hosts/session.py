@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refsim.checks.findings import Finding, check_groups
+from refsim.counters.totals import Totals
 from refsim.devices import Device, device_named
 from refsim.simulator import launch
 
@@ -30,6 +31,8 @@ class Session:
         As in `refsim.launch`.
     raise_on_findings
         Whether a launch with errors raises `refsim.FindingError`.
+    counters
+        Whether launches count: `Session.totals`.
 
     Raises
     ------
@@ -38,12 +41,17 @@ class Session:
     """
 
     def __init__(
-        self, device: str | Device = "sim:sm_90", checks: str = "all", raise_on_findings: bool = False
+        self,
+        device: str | Device = "sim:sm_90",
+        checks: str = "all",
+        raise_on_findings: bool = False,
+        counters: bool = False,
     ) -> None:
         self.device = device_named(device)
         check_groups(checks)
         self.checks = checks
         self.raise_on_findings = raise_on_findings
+        self.totals = Totals() if counters else None
         self.launches = 0
         self.kernels: set[str] = set()
         self.found: dict[tuple[Any, ...], Found] = {}
@@ -53,8 +61,17 @@ class Session:
         """Run one launch to its end; arguments as in `refsim.launch`."""
         with self._lock:
             report = launch(
-                kernel, grid, block, *args, device=self.device, checks=self.checks, shared_bytes=shared_bytes
+                kernel,
+                grid,
+                block,
+                *args,
+                device=self.device,
+                checks=self.checks,
+                shared_bytes=shared_bytes,
+                counters=self.totals is not None,
             )
+            if self.totals is not None:
+                self.totals.add(report)
             self.launches += 1
             self.kernels.add(report.kernel)
             met = {_key(finding): finding for finding in reversed(report.findings)}

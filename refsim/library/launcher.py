@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import refsim
+from refsim.counters.totals import Totals
 
 
 class Launcher(Protocol):
@@ -37,6 +38,8 @@ class SimulatedLauncher:
         A simulated device such as ``sim:sm_90``.
     checks : str or tuple of str
         As for `refsim.launch`.
+    totals : refsim.counters.totals.Totals, optional
+        Where counters of the launches are added up; without it they do not count.
 
     Attributes
     ----------
@@ -44,16 +47,26 @@ class SimulatedLauncher:
         Findings of all launches so far, in order.
     """
 
-    def __init__(self, device: str = "sim:sm_90", checks: Any = "all") -> None:
+    def __init__(self, device: str = "sim:sm_90", checks: Any = "all", totals: Totals | None = None) -> None:
         self.device = device
+        self.totals = totals
         self.checks = checks
         self.findings: list[Any] = []
 
     def launch(self, kernel: Any, grid: Any, block: Any, *args: Any, shared_bytes: int = 0) -> None:
         """Run ``kernel`` in the simulator; NumPy arrays among ``args`` are changed in place."""
         report = refsim.launch(
-            kernel, grid, block, *args, device=self.device, checks=self.checks, shared_bytes=shared_bytes
+            kernel,
+            grid,
+            block,
+            *args,
+            device=self.device,
+            checks=self.checks,
+            shared_bytes=shared_bytes,
+            counters=self.totals is not None,
         )
+        if self.totals is not None:
+            self.totals.add(report)
         self.findings.extend(report.findings)
 
     def empty(self, shape: Any, dtype: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import refsim
 from oracle.numerics import Numerics
 from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised, usual_numerics
+from refsim.counters.totals import Totals
 from refsim.library import Kernel, Launcher, SimulatedLauncher
 
 RealLauncher = Callable[[int], Launcher]
@@ -28,6 +29,11 @@ class KernelBackend:
         A simulated device such as ``sim:sm_90``, or a real one such as ``cuda:0``.
     real_launcher : function, optional
         Makes the launcher of a real device from its number; without it only simulated devices are to be had.
+
+    Attributes
+    ----------
+    totals : refsim.counters.totals.Totals, optional
+        Set it to count what launches on a simulated device do.
 
     Raises
     ------
@@ -49,6 +55,7 @@ class KernelBackend:
                 raise UsageError(f"{name} has two kernels called {kernel.name!r}; give each a name of its own")
         self.device = device
         self.real_launcher = real_launcher
+        self.totals: Totals | None = None
         if not device.startswith("sim:"):
             self._launcher()  # fails now if there is no such device
 
@@ -59,7 +66,7 @@ class KernelBackend:
     def _launcher(self) -> Launcher:
         """A fresh launcher on the backend's device."""
         if self.device.startswith("sim:"):
-            return SimulatedLauncher(self.device)
+            return SimulatedLauncher(self.device, totals=self.totals)
         kind, _, number = self.device.partition(":")
         if kind != "cuda" or not number.isdigit():
             raise UsageError(f"unknown device {self.device!r}; give sim:NAME or cuda:NUMBER, for example cuda:0")

@@ -129,7 +129,7 @@ def test_atomics_and_their_contention():
     keys = np.r_[np.zeros(32, np.int64), np.arange(32), np.arange(32) // 8 * 8]
     counters = count(histogram, 3, 32, keys, np.zeros(64, np.int32))
     assert counters.global_atomic == Traffic(
-        requests=3, lanes=96, bytes=384, sectors=1 + 4 + 4, addresses=1 + 32 + 4, most_on_one_address=32
+        requests=3, lanes=96, bytes=384, sectors=32 + 4 + 8 * 4, addresses=1 + 32 + 4, most_on_one_address=32
     )
     assert counters.global_atomic.multiplicity == 96 / 37
     assert counters.instructions["atomic"] == 96
