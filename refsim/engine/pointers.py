@@ -17,6 +17,7 @@ from refsim.engine.joins import rejoin_one
 from refsim.engine.lane_types import lane_dtype, poison, to_lane
 from refsim.engine.lanes import LaneSet
 
+HOST_ALIGNMENT = 16
 UNSIGNED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
 
@@ -233,7 +234,8 @@ def align(lanes: LaneSet, site: int, pointer: Any, size: int) -> None:
         if here is None:
             continue
         offset = single.offset if here is lanes else here.cut(single.offset)
-        wrong = (offset + single.memory.address) % size != 0
+        # NumPy aligns arrays to 16 bytes only, a device's allocator to 256: what is more counts from the first byte
+        wrong = (offset + single.memory.address % HOST_ALIGNMENT) % size != 0
         if np.any(wrong):
             here.batch.report_misaligned(here, single.memory, offset, wrong, size, site)
 

@@ -5,12 +5,21 @@ Each file adds its functions to the table; a function of our own headers without
 
 from __future__ import annotations
 
-from refsim.frontends.cuda_cpp.intrinsics import bits, control, directed, mathematics, memory, rounding, warps
+from refsim.frontends.cuda_cpp.intrinsics import (
+    bits,
+    control,
+    directed,
+    fragments,
+    mathematics,
+    memory,
+    rounding,
+    warps,
+)
 from refsim.frontends.cuda_cpp.intrinsics.table import Call, Handler
 
 TABLE: dict[str, Handler] = {
     **mathematics.TABLE, **directed.TABLE, **rounding.TABLE, **bits.TABLE, **memory.TABLE, **warps.TABLE,
-    **control.TABLE,
+    **control.TABLE, **fragments.TABLE,
 }  # fmt: skip
 
 
