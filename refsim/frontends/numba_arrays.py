@@ -22,10 +22,11 @@ from refsim.dialect import (
     Select,
     Slice,
     Stride,
+    Unary,
     item_bytes,
     numpy_dtype,
 )
-from refsim.frontends import numba_reductions, numba_types
+from refsim.frontends import numba_overloads, numba_reductions, numba_types
 from refsim.frontends.numba_names import scalar_type
 from refsim.frontends.numba_operators import describe
 from refsim.frontends.numba_records import is_record
@@ -39,12 +40,23 @@ REDUCTIONS = {
 } | {"amin": numba_reductions.array_min, "amax": numba_reductions.array_max}  # fmt: skip
 ARRAY_EQUAL = cast(FunctionType, numba_reductions.array_array_equal)
 METHODS = ("sum", "prod", "mean", "var", "std", "min", "max", "argmin", "argmax", "all", "any", "ptp")
+ARRAY_FUNCTIONS = ("shape", "size", "ndim", "array_equal")
 VIEWS = ("reshape", "ravel", "transpose", "view", "item")
 ALLOCATING = (
     "copy", "astype", "flatten", "cumsum", "cumprod", "sort", "repeat", "take", "nonzero", "dot", "empty", "zeros",
     "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "arange", "array", "linspace", "concatenate",
     "stack", "where", "diff", "asarray", "ascontiguousarray", "identity", "eye", "nancumsum", "nancumprod",
 )  # fmt: skip
+
+
+UFUNC_LOGICAL = ("and", "or", "xor", "not")
+# NumPy functions that numba-cuda has for kernels as operators; it has none for arithmetic, such as np.add
+UFUNC_OPERATORS = {
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
+    "right_shift": ">>", "invert": "~", "bitwise_not": "~", "equal": "==", "not_equal": "!=", "less": "<",
+    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "logical_and": "and", "logical_or": "or",
+    "logical_xor": "xor", "logical_not": "not",
+}  # fmt: skip
 
 
 def no_memory(name: str) -> str:
@@ -88,6 +100,12 @@ class Arrays(Subscripts):
             return Static(Method(array, name))
         if self.has_field(array, name):
             return self.read(self.field(array, name))
+        method = numba_overloads.is_method(cast(Any, self), array, name)
+        if method:
+            return Static(Method(array, name))
+        found = None if method is None else numba_overloads.member_overload(cast(Any, self), array, name, [], {})
+        if found is not None:
+            return self.inline(found, [array], {})
         raise self.unsupported(f"array attribute .{name}")
 
     def _size(self, array: Expr) -> Expr:
@@ -109,14 +127,24 @@ class Arrays(Subscripts):
         """A call of a method of an array."""
         arguments = [self.value(argument) for argument in node.args]
         keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
+        if method.name not in METHODS and method.name not in VIEWS:
+            found = numba_overloads.member_overload(cast(Any, self), method.owner, method.name, arguments, keywords)
+            if found is not None and method.name not in ALLOCATING:
+                return self.inline(found, [method.owner, *arguments], keywords)
         return self.array_function(method.name, method.owner, arguments, keywords, f"array.{method.name}")
+
+    def knows_numpy(self, name: str) -> bool:
+        """Whether a NumPy function is translated by its name."""
+        short = name.removeprefix("np.")
+        known = short in REDUCTIONS or short in VIEWS or short in ALLOCATING or short in ARRAY_FUNCTIONS
+        return known or numba_types.is_known_call(name)
 
     def numpy_array_call(self, name: str, node: ast.Call) -> Value | None:
         """A call such as ``np.sum(a)``; None if the function takes numbers and got some."""
         short = name.removeprefix("np.")
         if short in ALLOCATING and short != "where":
             raise self.unsupported(no_memory(name))
-        known = short in REDUCTIONS or short in VIEWS or short in ("shape", "size", "ndim", "array_equal")
+        known = short in REDUCTIONS or short in VIEWS or short in ARRAY_FUNCTIONS
         if not node.args or not known:
             return None
         first = self.value(node.args[0])
@@ -129,6 +157,68 @@ class Arrays(Subscripts):
         arguments = [self.value(argument) for argument in node.args[1:]]
         keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
         return self.array_function(short, first, arguments, keywords, name)
+
+    def elementwise(self, name: str, node: ast.Call) -> Value | None:
+        """``np.cos(x, out)``: a NumPy function of numbers, element by element into its last argument."""
+        ufunc = getattr(np, name.removeprefix("np."), None)
+        if not isinstance(ufunc, np.ufunc) or not node.args:
+            return None
+        values = [self.value(argument) for argument in node.args]
+        values = [
+            self.constant_array(v.value, name) if isinstance(v, Static) and isinstance(v.value, np.ndarray) else v
+            for v in values
+        ]
+        if not any(isinstance(v, Expr) and isinstance(v.type, ArrayType) for v in values):
+            return None
+        out = [self.value(k.value) for k in node.keywords if k.arg == "out"]
+        if len(out) != len(node.keywords):
+            raise self.unsupported(f"keyword arguments of {name}()")
+        *inputs, target = [*values, *out]
+        if len(inputs) != ufunc.nin or not isinstance(target, Expr) or not isinstance(target.type, ArrayType):
+            raise self.unsupported(no_memory(name) + ", and give it as the last argument")
+        inputs = [self.held(v) if isinstance(v, Expr) and isinstance(v.type, ArrayType) else v for v in inputs]
+        inputs = [self.temporary(v) if isinstance(v, Expr) and not isinstance(v.type, ArrayType) else v for v in inputs]
+        target = self.held(target)
+
+        def store(index: tuple[Expr, ...]) -> None:
+            args = [self._aligned(value, index) for value in inputs]
+            self.assign_view(
+                Slice(target, index, self.place(), type=ArrayType(target.type.dtype, 0)),  # type: ignore[union-attr]
+                self.number_function(name, args),
+            )
+
+        self.each_index(target, store)
+        return target
+
+    def _aligned(self, value: Value, index: tuple[Expr, ...]) -> Expr:
+        """The element of an input that goes with a subscript of the output; extents of one are stretched."""
+        if not isinstance(value, Expr) or not isinstance(value.type, ArrayType):
+            return self.scalar(value)
+        own = index[len(index) - value.type.ndim :]
+        zero = Const(0, type="int64")
+        stretched: list[Expr] = []
+        for axis, i in enumerate(own):
+            one = Compare("==", Dim(value, axis, type="int64"), Const(1, type="int64"), type="bool")
+            stretched.append(Select(one, zero, i, type="int64"))
+        return Load(value, tuple(stretched), self.place(), type=value.type.dtype)
+
+    def number_function(self, name: str, args: list[Expr]) -> Value:
+        """A NumPy function of numbers."""
+        operator = UFUNC_OPERATORS.get(name.removeprefix("np."))
+        if operator in ("==", "!=", "<", "<=", ">", ">="):
+            return self.compare(operator, *args)
+        if operator in UFUNC_LOGICAL:
+            a, *rest = [self.convert(arg, "bool") for arg in args]
+            if operator == "not":
+                return Unary("not", a, type="bool")
+            if operator == "xor":
+                return Compare("!=", a, rest[0], type="bool")
+            return Binary(operator, a, rest[0], type="bool")
+        if operator == "~":
+            return Unary("~", args[0], type=args[0].type)
+        if operator is not None and not numba_types.is_known_call(name):
+            return self.arithmetic(operator, args[0], args[1])
+        return self.intrinsic(name, args)
 
     def array_function(
         self, name: str, array: Value, arguments: list[Value], keywords: dict[str, Value], what: str

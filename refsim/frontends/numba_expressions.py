@@ -17,8 +17,8 @@ from refsim.dialect import (
     Expr,
     Intrinsic,
 )
-from refsim.frontends import numba_api, numba_reductions, numba_scalars, numba_types
-from refsim.frontends.numba_arrays import Arrays
+from refsim.frontends import numba_api, numba_overloads, numba_reductions, numba_scalars, numba_types
+from refsim.frontends.numba_arrays import UFUNC_OPERATORS, Arrays
 from refsim.frontends.numba_names import (
     CudaName,
     cuda_name,
@@ -147,6 +147,9 @@ class Expressions(Arrays):
             if len(node.args) != 1:
                 raise self.wrong(f"{ast.unparse(node)}: a conversion takes one value")
             return self.convert(self.scalar(self.value(node.args[0])), kind)
+        overloaded = self._overloaded(held, name, node)
+        if overloaded is not None:
+            return overloaded
         inner = python_function(held)
         if inner is not None and name is None:
             if not hasattr(held, "py_func") and held is inner and getattr(held, "__module__", "").startswith("numba"):
@@ -167,6 +170,17 @@ class Expressions(Arrays):
         if name is None:
             raise self.unsupported(REFUSED_CALLS.get(held, f"call of {ast.unparse(node.func)}()"))
         return self._scalar_call(name, node)
+
+    def _overloaded(self, held: Any, name: str | None, node: ast.Call) -> Value | None:
+        """A call of a function that the kernel's module overloaded for numba-cuda."""
+        plain = isinstance(held, FunctionType) and name is None
+        unknown = name is not None and name.startswith("np.") and not self.knows_numpy(name)
+        if not plain and not unknown:
+            return None
+        arguments = [self.value(arg) for arg in node.args]
+        keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
+        found = numba_overloads.function_overload(self, held, arguments, keywords)
+        return None if found is None else self.inline(found, arguments, keywords)
 
     def _sum(self, node: ast.Call) -> Value:
         values = [self.value(arg) for arg in node.args]
@@ -192,9 +206,11 @@ class Expressions(Arrays):
 
     def _scalar_call(self, name: str, node: ast.Call) -> Value:
         if name.startswith("np."):
-            of_array = self.numpy_array_call(name, node)
+            of_array = self.numpy_array_call(name, node) or self.elementwise(name, node)
             if of_array is not None:
                 return of_array
+            if name.removeprefix("np.") in UFUNC_OPERATORS:
+                return self.number_function(name, [self.scalar(self.value(arg)) for arg in node.args])
         if node.keywords:
             raise self.unsupported(f"keyword arguments in {ast.unparse(node)}")
         values = [self.value(arg) for arg in node.args]

@@ -71,6 +71,7 @@ class Operators(Tuples):
         def convert(self, value: Expr, kind: str) -> Expr: ...
         def value(self, node: ast.expr, hint: str | None = None) -> Value: ...
         def index(self, value: Value) -> Expr: ...
+        def intrinsic(self, name: str, args: list[Expr]) -> Value: ...
         def inline_local(
             self, function: LocalFunction, arguments: list[Value], keywords: dict[str, Value]
         ) -> Value: ...
@@ -191,6 +192,10 @@ class Operators(Tuples):
     def _x_compare(self, node: ast.Compare) -> Value:
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             left, right = self.value(node.left), self.value(node.comparators[0])
+            truth = [v for v in (left, right) if isinstance(v, Static) and isinstance(v.value, bool)]
+            flag = [v for v in (left, right) if isinstance(v, Expr) and v.type == "bool"]
+            if truth and flag:  # `flag is True` is a comparison for numba
+                return self.compare("==" if isinstance(node.ops[0], ast.Is) else "!=", flag[0], truth[0])
             same = isinstance(left, Static) and isinstance(right, Static) and left.value is right.value
             return Static(same == isinstance(node.ops[0], ast.Is))
         result: Expr | None = None

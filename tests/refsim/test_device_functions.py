@@ -189,7 +189,7 @@ def test_docstring_pass_and_expression_statements():
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("uses_list", "append"), ("uses_lambda", "lambda"), ("uses_try", "try"), ("uses_string_method", "upper")],
+    [("uses_list", "append"), ("uses_generator", "generators"), ("uses_try", "try"), ("uses_string_method", "upper")],
 )
 def test_unsupported_python_names_itself_and_its_line(name, words):
     def uses_list(out):
@@ -197,9 +197,8 @@ def test_unsupported_python_names_itself_and_its_line(name, words):
         values.append(4)
         out[0] = values[0]
 
-    def uses_lambda(out):
-        f = lambda v: v + 1  # noqa: E731
-        out[0] = f(1)
+    def uses_generator(out):
+        out[0] = sum(v + 1 for v in (1, 2))
 
     def uses_try(out):
         try:
@@ -211,7 +210,7 @@ def test_unsupported_python_names_itself_and_its_line(name, words):
         text = "a".upper()
         out[0] = len(text)
 
-    kernel = {k.__name__: k for k in (uses_list, uses_lambda, uses_try, uses_string_method)}[name]
+    kernel = {k.__name__: k for k in (uses_list, uses_generator, uses_try, uses_string_method)}[name]
     with pytest.raises(refsim.UnsupportedError) as caught:
         refsim.launch(kernel, 1, 1, np.zeros(1))
     message = str(caught.value)
