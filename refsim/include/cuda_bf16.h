@@ -18,28 +18,40 @@ REFSIM_F unsigned short __bfloat16_as_ushort(__nv_bfloat16 a) { return __refsim_
 REFSIM_F short __bfloat16_as_short(__nv_bfloat16 a) { return (short)__refsim_bfloat16_as_ushort(a); }
 REFSIM_F __nv_bfloat16 __ushort_as_bfloat16(unsigned short a) { return __refsim_ushort_as_bfloat16(a); }
 REFSIM_F __nv_bfloat16 __short_as_bfloat16(short a) { return __refsim_ushort_as_bfloat16((unsigned short)a); }
-REFSIM_F __nv_bfloat16 __refsim_bfloat16_below(__nv_bfloat16 a) {
-  unsigned short u = __refsim_bfloat16_as_ushort(a);
-  return __refsim_ushort_as_bfloat16(u == 0 ? 0x8001 : (u & 0x8000) ? u + 1 : u - 1);
-}
-REFSIM_F __nv_bfloat16 __refsim_bfloat16_above(__nv_bfloat16 a) { return -__refsim_bfloat16_below(-a); }
 REFSIM_F __nv_bfloat16 __float2bfloat16(float a) { return (__nv_bfloat16)a; }
 REFSIM_F __nv_bfloat16 __float2bfloat16_rn(float a) { return (__nv_bfloat16)a; }
-REFSIM_F __nv_bfloat16 __float2bfloat16_rd(float a) {
-  __nv_bfloat16 h = (__nv_bfloat16)a;
-  return (float)h > a ? __refsim_bfloat16_below(h) : h;
-}
-REFSIM_F __nv_bfloat16 __float2bfloat16_ru(float a) {
-  __nv_bfloat16 h = (__nv_bfloat16)a;
-  return (float)h < a ? __refsim_bfloat16_above(h) : h;
-}
-REFSIM_F __nv_bfloat16 __float2bfloat16_rz(float a) { return a < 0 ? __float2bfloat16_ru(a) : __float2bfloat16_rd(a); }
+#define REFSIM_ROUND(mode)                                               \
+  REFSIM_DEVICE __nv_bfloat16 __float2bfloat16_##mode(float);            \
+  REFSIM_DEVICE __nv_bfloat16 __int2bfloat16_##mode(int);                \
+  REFSIM_DEVICE __nv_bfloat16 __uint2bfloat16_##mode(unsigned int);      \
+  REFSIM_DEVICE __nv_bfloat16 __short2bfloat16_##mode(short);            \
+  REFSIM_DEVICE __nv_bfloat16 __ushort2bfloat16_##mode(unsigned short);  \
+  REFSIM_DEVICE __nv_bfloat16 __ll2bfloat16_##mode(long long);           \
+  REFSIM_DEVICE __nv_bfloat16 __ull2bfloat16_##mode(unsigned long long);
+REFSIM_ROUND(rz)
+REFSIM_ROUND(rd)
+REFSIM_ROUND(ru)
+#undef REFSIM_ROUND
+#define REFSIM_ROUND(mode)                                               \
+  REFSIM_DEVICE int __bfloat162int_##mode(__nv_bfloat16);                \
+  REFSIM_DEVICE unsigned int __bfloat162uint_##mode(__nv_bfloat16);      \
+  REFSIM_DEVICE long long __bfloat162ll_##mode(__nv_bfloat16);           \
+  REFSIM_DEVICE unsigned long long __bfloat162ull_##mode(__nv_bfloat16); \
+  REFSIM_DEVICE short __bfloat162short_##mode(__nv_bfloat16);            \
+  REFSIM_DEVICE unsigned short __bfloat162ushort_##mode(__nv_bfloat16);
+REFSIM_ROUND(rn)
+REFSIM_ROUND(rz)
+REFSIM_ROUND(rd)
+REFSIM_ROUND(ru)
+#undef REFSIM_ROUND
 REFSIM_F __nv_bfloat16 __double2bfloat16(double a) { return (__nv_bfloat16)a; }
 REFSIM_F float __bfloat162float(__nv_bfloat16 a) { return (float)a; }
 REFSIM_F __nv_bfloat16 __int2bfloat16_rn(int a) { return (__nv_bfloat16)a; }
 REFSIM_F __nv_bfloat16 __uint2bfloat16_rn(unsigned int a) { return (__nv_bfloat16)a; }
-REFSIM_F int __bfloat162int_rn(__nv_bfloat16 a) { return __float2int_rn((float)a); }
-REFSIM_F int __bfloat162int_rz(__nv_bfloat16 a) { return __float2int_rz((float)a); }
+REFSIM_F __nv_bfloat16 __short2bfloat16_rn(short a) { return (__nv_bfloat16)a; }
+REFSIM_F __nv_bfloat16 __ushort2bfloat16_rn(unsigned short a) { return (__nv_bfloat16)a; }
+REFSIM_F __nv_bfloat16 __ll2bfloat16_rn(long long a) { return (__nv_bfloat16)a; }
+REFSIM_F __nv_bfloat16 __ull2bfloat16_rn(unsigned long long a) { return (__nv_bfloat16)a; }
 REFSIM_F __nv_bfloat162 make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return __nv_bfloat162{a, b}; }
 REFSIM_F __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) { return __nv_bfloat162{a, b}; }
 REFSIM_F __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 a) { return __nv_bfloat162{a, a}; }

@@ -19,16 +19,32 @@ REFSIM_F unsigned short __half_as_ushort(__half a) { return __refsim_half_as_ush
 REFSIM_F short __half_as_short(__half a) { return (short)__refsim_half_as_ushort(a); }
 REFSIM_F __half __ushort_as_half(unsigned short a) { return __refsim_ushort_as_half(a); }
 REFSIM_F __half __short_as_half(short a) { return __refsim_ushort_as_half((unsigned short)a); }
-REFSIM_F __half __refsim_half_below(__half a) {
-  unsigned short u = __refsim_half_as_ushort(a);
-  return __refsim_ushort_as_half(u == 0 ? 0x8001 : (u & 0x8000) ? u + 1 : u - 1);
-}
-REFSIM_F __half __refsim_half_above(__half a) { return -__refsim_half_below(-a); }
 REFSIM_F __half __float2half(float a) { return (__half)a; }
 REFSIM_F __half __float2half_rn(float a) { return (__half)a; }
-REFSIM_F __half __float2half_rd(float a) { __half h = (__half)a; return (float)h > a ? __refsim_half_below(h) : h; }
-REFSIM_F __half __float2half_ru(float a) { __half h = (__half)a; return (float)h < a ? __refsim_half_above(h) : h; }
-REFSIM_F __half __float2half_rz(float a) { return a < 0 ? __float2half_ru(a) : __float2half_rd(a); }
+#define REFSIM_ROUND(mode)                                    \
+  REFSIM_DEVICE __half __float2half_##mode(float);            \
+  REFSIM_DEVICE __half __int2half_##mode(int);                \
+  REFSIM_DEVICE __half __uint2half_##mode(unsigned int);      \
+  REFSIM_DEVICE __half __short2half_##mode(short);            \
+  REFSIM_DEVICE __half __ushort2half_##mode(unsigned short);  \
+  REFSIM_DEVICE __half __ll2half_##mode(long long);           \
+  REFSIM_DEVICE __half __ull2half_##mode(unsigned long long);
+REFSIM_ROUND(rz)
+REFSIM_ROUND(rd)
+REFSIM_ROUND(ru)
+#undef REFSIM_ROUND
+#define REFSIM_ROUND(mode)                                    \
+  REFSIM_DEVICE int __half2int_##mode(__half);                \
+  REFSIM_DEVICE unsigned int __half2uint_##mode(__half);      \
+  REFSIM_DEVICE long long __half2ll_##mode(__half);           \
+  REFSIM_DEVICE unsigned long long __half2ull_##mode(__half); \
+  REFSIM_DEVICE short __half2short_##mode(__half);            \
+  REFSIM_DEVICE unsigned short __half2ushort_##mode(__half);
+REFSIM_ROUND(rn)
+REFSIM_ROUND(rz)
+REFSIM_ROUND(rd)
+REFSIM_ROUND(ru)
+#undef REFSIM_ROUND
 REFSIM_F __half __double2half(double a) { return (__half)a; }
 REFSIM_F float __half2float(__half a) { return (float)a; }
 REFSIM_F __half __int2half_rn(int a) { return (__half)a; }
@@ -36,12 +52,7 @@ REFSIM_F __half __uint2half_rn(unsigned int a) { return (__half)a; }
 REFSIM_F __half __short2half_rn(short a) { return (__half)a; }
 REFSIM_F __half __ushort2half_rn(unsigned short a) { return (__half)a; }
 REFSIM_F __half __ll2half_rn(long long a) { return (__half)a; }
-REFSIM_F int __half2int_rn(__half a) { return __float2int_rn((float)a); }
-REFSIM_F int __half2int_rz(__half a) { return __float2int_rz((float)a); }
-REFSIM_F int __half2int_rd(__half a) { return __float2int_rd((float)a); }
-REFSIM_F int __half2int_ru(__half a) { return __float2int_ru((float)a); }
-REFSIM_F unsigned int __half2uint_rn(__half a) { return __float2uint_rn((float)a); }
-REFSIM_F unsigned int __half2uint_rz(__half a) { return __float2uint_rz((float)a); }
+REFSIM_F __half __ull2half_rn(unsigned long long a) { return (__half)a; }
 REFSIM_F __half2 make_half2(__half a, __half b) { return __half2{a, b}; }
 REFSIM_F __half2 __halves2half2(__half a, __half b) { return __half2{a, b}; }
 REFSIM_F __half2 __half2half2(__half a) { return __half2{a, a}; }

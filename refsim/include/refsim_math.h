@@ -176,7 +176,8 @@ REFSIM_DEVICE double __hiloint2double(int, int);
   REFSIM_DEVICE unsigned long long __float2ull_##suffix(float);    \
   REFSIM_DEVICE int __double2int_##suffix(double);                 \
   REFSIM_DEVICE unsigned int __double2uint_##suffix(double);       \
-  REFSIM_DEVICE long long __double2ll_##suffix(double);
+  REFSIM_DEVICE long long __double2ll_##suffix(double);            \
+  REFSIM_DEVICE unsigned long long __double2ull_##suffix(double);
 REFSIM_ROUND(rn)
 REFSIM_ROUND(rz)
 REFSIM_ROUND(rd)
@@ -204,7 +205,15 @@ REFSIM_DEVICE float __double2float_rn(double);
   REFSIM_DEVICE double __dmul_##mode(double, double);               \
   REFSIM_DEVICE double __ddiv_##mode(double, double);               \
   REFSIM_DEVICE double __drcp_##mode(double);                       \
-  REFSIM_DEVICE double __dsqrt_##mode(double);
+  REFSIM_DEVICE double __dsqrt_##mode(double);                      \
+  REFSIM_DEVICE double __fma_##mode(double, double, double);        \
+  REFSIM_DEVICE float __double2float_##mode(double);                \
+  REFSIM_DEVICE float __int2float_##mode(int);                      \
+  REFSIM_DEVICE float __uint2float_##mode(unsigned int);            \
+  REFSIM_DEVICE float __ll2float_##mode(long long);                 \
+  REFSIM_DEVICE float __ull2float_##mode(unsigned long long);       \
+  REFSIM_DEVICE double __ll2double_##mode(long long);               \
+  REFSIM_DEVICE double __ull2double_##mode(unsigned long long);
 REFSIM_DIRECTED(rd)
 REFSIM_DIRECTED(ru)
 REFSIM_DIRECTED(rz)

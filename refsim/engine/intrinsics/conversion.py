@@ -153,8 +153,17 @@ def _to_narrow_float(source: str, target: str, value: Lane) -> Lane:
     """One rounding to nearest even; ml_dtypes rounds twice from float64. The 8-bit floats saturate."""
     if target == "bfloat16" and source in ("float16", "float32"):
         return _to_float(CARRIER[source], CARRIER[target], value)
+    if source in ("int64", "uint64"):
+        value = _rounded_to_odd(value)
     rounded = cast(np.asarray(value, np.float64), target)
     return rounded if isinstance(value, np.ndarray) else rounded[()]
+
+
+def _rounded_to_odd(value: Lane) -> Lane:
+    """A 64-bit integer with its low 11 bits folded into one, so that float64 holds it and no tie appears or is lost."""
+    large = abs(value) >> 53 != 0
+    folded = ((value >> 11) | ((value & 2047) != 0)) << 11
+    return np.where(large, folded, value) if isinstance(value, np.ndarray) else (folded if large else value)
 
 
 def _float_to_byte(source: str, target: str, value: Lane) -> Lane:

@@ -72,12 +72,12 @@ def step(nearest: Array, error: Array, mode: str) -> Array:
     return np.where(low, np.nextafter(nearest, infinity), result)
 
 
-def narrowed(mode: str) -> Callable[[Array], Array]:
-    """float64 to float32."""
+def narrowed(target: str, mode: str) -> Callable[[Array], Array]:
+    """float64 to a narrower float."""
 
     def convert_one(x: Array) -> Array:
-        nearest = x.astype(np.float32)
-        return nearest if mode == "rn" else step(nearest, x - nearest, mode)
+        nearest = x.astype(CARRIER[target])
+        return nearest if mode == "rn" else step(nearest, x - nearest.astype(np.float64), mode)
 
     return convert_one
 

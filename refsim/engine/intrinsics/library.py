@@ -69,7 +69,7 @@ def _both_of(kind: str, first: Callable[..., Any], second: Callable[..., Any], x
 
 
 def _roundings() -> Iterator[Entry]:
-    floats, integers = ("float32", "float64"), ("int32", "uint32", "int64", "uint64")
+    floats, integers = ("float32", "float64"), ("int16", "uint16", "int32", "uint32", "int64", "uint64")
     for mode in directed.MODES:
         for kind in floats:
             for op, count in directed.OPERANDS.items():
@@ -79,7 +79,8 @@ def _roundings() -> Iterator[Entry]:
                 yield Entry(f"to_{integer}_{mode}", (kind,), (integer,), to_integer, 0.5)
                 from_integer = directed.from_integer(integer, kind, mode)
                 yield Entry(f"to_{kind}_{mode}", (integer,), (kind,), from_integer, 0.5)
-        yield Entry(f"to_float32_{mode}", ("float64",), ("float32",), directed.narrowed(mode), 0.5)
+        for target in ("float32", "float16", "bfloat16"):
+            yield Entry(f"to_{target}_{mode}", ("float64",), (target,), directed.narrowed(target, mode), 0.5)
     for kind in floats:
         yield Entry("round_to_int64", (kind,), ("int64",), partial(_rounded_to_int64, kind), 0.5)
 

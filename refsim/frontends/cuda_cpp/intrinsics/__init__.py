@@ -10,6 +10,7 @@ from refsim.frontends.cuda_cpp.intrinsics import (
     control,
     directed,
     fragments,
+    halves,
     mathematics,
     memory,
     rounding,
@@ -18,8 +19,8 @@ from refsim.frontends.cuda_cpp.intrinsics import (
 from refsim.frontends.cuda_cpp.intrinsics.table import Call, Handler
 
 TABLE: dict[str, Handler] = {
-    **mathematics.TABLE, **directed.TABLE, **rounding.TABLE, **bits.TABLE, **memory.TABLE, **warps.TABLE,
-    **control.TABLE, **fragments.TABLE,
+    **mathematics.TABLE, **directed.TABLE, **rounding.TABLE, **halves.TABLE, **bits.TABLE, **memory.TABLE,
+    **warps.TABLE, **control.TABLE, **fragments.TABLE,
 }  # fmt: skip
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refsim.dialect import Bitcast, Expr
+from refsim.dialect import Bitcast, Expr, Intrinsic
 from refsim.frontends.cuda_cpp import folding
-from refsim.frontends.cuda_cpp.intrinsics.mathematics import constant, function, rint
+from refsim.frontends.cuda_cpp.intrinsics.mathematics import constant, function
 from refsim.frontends.cuda_cpp.intrinsics.table import Call, Handler, numbers
 from refsim.frontends.cuda_cpp.values import Value
 
@@ -21,7 +21,7 @@ BITS = {
     "__refsim_bfloat16_as_ushort": ("bfloat16", "uint16"), "__refsim_ushort_as_bfloat16": ("uint16", "bfloat16"),
     "__refsim_uchar_as_e4m3": ("uint8", "float8_e4m3fn"), "__refsim_uchar_as_e5m2": ("uint8", "float8_e5m2"),
 }  # fmt: skip
-MODES = {"rn": "nearest", "rz": "zero", "rd": "down", "ru": "up"}
+MODES = ("rn", "rz", "rd", "ru")
 SOURCES = {"float": "float32", "double": "float64"}
 TARGETS = {"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}
 
@@ -30,12 +30,15 @@ def _bits(source: str, target: str) -> Handler:
     return lambda t, call: Bitcast(t.scalar(call.arguments[0], source, call.node), type=target)
 
 
+def to_integer(value: Expr, target: str, mode: str) -> Expr:
+    """A float rounded to an integer as a mode says; what lies outside saturates."""
+    return Intrinsic(f"to_{target}_{mode}", str(value.type), (value,), type=target)
+
+
 def _to_integer(source: str, target: str, mode: str) -> Handler:
     def translate(t: Declarations, call: Call) -> Value:
-        x = t.temporary(t.scalar(call.arguments[0], source, call.node))
-        names = {"zero": "trunc", "down": "floor", "up": "ceil"}
-        whole = rint(x) if mode == "nearest" else function(names[mode], x)
-        return folding.convert(whole, target)
+        x = t.scalar(call.arguments[0], source, call.node)
+        return to_integer(x, target, mode)
 
     return translate
 
@@ -86,8 +89,8 @@ def _table() -> dict[str, Handler]:
     table: dict[str, Handler] = {name: _bits(*kinds) for name, kinds in BITS.items()}
     for source_name, source in SOURCES.items():
         for target_name, target in TARGETS.items():
-            for suffix, mode in MODES.items():
-                table[f"__{source_name}2{target_name}_{suffix}"] = _to_integer(source, target, mode)
+            for mode in MODES:
+                table[f"__{source_name}2{target_name}_{mode}"] = _to_integer(source, target, mode)
     for name in TARGETS:
         table[f"__{name}2float_rn"] = _convert
         table[f"__{name}2double_rn"] = _convert
