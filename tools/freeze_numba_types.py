@@ -349,8 +349,10 @@ def atomic_types(live: Live) -> dict[str, list[str]]:
 
 def declared_types(live: Live) -> dict[str, dict[str, str]]:
     """Module -> signature -> names of the functions that have this one signature; any type that converts is taken."""
-    from numba.cuda import bf16, fp16, libdevicefuncs
+    from numba import cuda
+    from numba.cuda import bf16, fp16, libdevice, libdevicefuncs
 
+    exported = {"cuda.libdevice": dir(libdevice), "cuda.fp16": fp16.__all__, "cuda.bf16": bf16.__all__}
     found: dict[str, dict[str, list[str]]] = {"cuda.libdevice": {}, "cuda.fp16": {}, "cuda.bf16": {}}
     names = [f"cuda.libdevice.{name.removeprefix('__nv_')}" for name in libdevicefuncs.functions]
     names += [f"cuda.{module.__name__.rpartition('.')[2]}.{name}" for module in (fp16, bf16) for name in module.__all__]
@@ -361,6 +363,9 @@ def declared_types(live: Live) -> dict[str, dict[str, str]]:
         (case,) = (case for template in live.function(name).templates for case in template.cases)
         text = f"{live.name(case.return_type)} <- {' '.join(live.name(each) for each in case.args)}"
         found[module].setdefault(text, []).append(last)
+        own_name = getattr(getattr(getattr(cuda, module.rpartition(".")[2]), last), "__name__", last)
+        if own_name not in (last, *exported[module]):  # a kernel may have captured the function itself
+            found[module][text].append(own_name)
     return {
         module: {text: " ".join(each) for text, each in signatures.items()} for module, signatures in found.items()
     }

@@ -57,6 +57,9 @@ def register(t: Expressions, path: CudaName) -> Value:
     name = path.removeprefix("cuda.")
     if name in INDICES:
         return Var(name, type=str(t.typed(numba_types.special, str(path))))
+    kind = scalar_type(name.rpartition(".")[2].removeprefix("__"))
+    if kind is not None:
+        return Static(np.dtype(kind))
     if name == "warpsize":
         return Const(t.device.warp_size, type="int32")
     register_name, _, member = name.partition(".")

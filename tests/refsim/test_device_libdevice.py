@@ -12,6 +12,7 @@ import pytest
 from clean_launch import launch_clean
 from numba import cuda
 from numba.cuda import libdevice, libdevicefuncs
+from rounding_by_definition import LIMITS, rounded, same
 
 from refsim.engine.intrinsics import INTRINSICS
 from refsim.frontends.numba_libdevice import functions
@@ -28,7 +29,6 @@ PAIRS = [1.0, -1.0, 0.3, -2.5, 7.0, 1e-5, 1e10, -3e-3, 2.0**-149, 3.0, 0.1, -0.1
 WORDS = [0, 1, -1, 2, 7, -7, 0x7FFFFFFF, -0x80000000, 0x12345678, -0x1234567, 0x00FFFFFF, 0x800000, 0x6420]
 LONG_WORDS = [*WORDS, 2**63 - 1, -(2**63), 0x123456789ABCDEF, 2**53 + 1, 2**62 + 2**38 + 1, -(2**40) - 1]
 MODES = {"rn": "n", "rd": "f", "ru": "c", "rz": "d"}
-LIMITS = {"float32": (24, -149, 3.4028234663852886e38), "float64": (53, -1074, HUGE)}
 
 
 def apply(name, *columns):
@@ -60,27 +60,6 @@ def apply(name, *columns):
     outputs = [np.zeros(inputs[0].size, kind) for kind in signature.results]
     launch_clean(kernels[len(inputs), len(outputs)], 1, min(inputs[0].size, 256), *inputs, *outputs)
     return [array.tolist() for array in inputs], [array.tolist() for array in outputs]
-
-
-def rounded(exact, kind, mode="rn"):
-    """A fraction rounded to a float type by its definition."""
-    digits, lowest, largest = LIMITS[kind]
-    if exact == 0:
-        return 0.0
-    size = abs(exact)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent += 0 if Fraction(2) ** exponent <= size else -1
-    unit = Fraction(2) ** max(exponent - digits + 1, lowest)
-    steps = exact / unit
-    whole = {"rn": round, "rd": math.floor, "ru": math.ceil, "rz": math.trunc}[mode](steps) * unit
-    if abs(whole) > Fraction(largest):
-        toward = {"rn": True, "rd": exact < 0, "ru": exact > 0, "rz": False}[mode]
-        return math.copysign(math.inf if toward else largest, 1 if exact > 0 else -1)
-    return math.copysign(float(abs(whole)), 1 if exact > 0 else -1)
-
-
-def same(a, b):
-    return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 
 def errors_in_ulps(got, exact, kind):
