@@ -27,6 +27,7 @@ from refsim.counters.totals import Totals
 from refsim.destinations import Destination, kept_clean
 from refsim.devices import device_named
 from refsim.hosts.command import run as run_command
+from refsim.hosts.lane_options import chosen_lanes, lane_options
 from refsim.translate_command import translate
 
 NOTHING_JUDGED = 3
@@ -106,6 +107,7 @@ def _backend_options(command: Any) -> Any:
     help="Cases per operator and dtype.",
 )
 @click.option("--counters", is_flag=True, help="Print what all cases together cost, by kernel, to standard error.")
+@lane_options
 def check(
     operators: tuple[str, ...],
     backend: str,
@@ -118,6 +120,8 @@ def check(
     seed: int,
     count: int,
     counters: bool,
+    lanes: str,
+    schedule: str | None,
 ) -> None:
     """Judge a backend on operators OP (all of them if none is given).
 
@@ -128,7 +132,7 @@ def check(
         chosen = _dtypes(dtypes)
         destination = Destination(output)
         names = [record.name for record in records]
-        with kept_clean():
+        with kept_clean(), chosen_lanes(lanes, schedule):
             judged = _backend(backend, records, device)
             totals = _counted(judged) if counters else None
             with _progress(judged, names, chosen, count) as progress:
@@ -141,7 +145,18 @@ def check(
 @main.command()
 @click.argument("source", metavar="FILE|JSON")
 @_backend_options
-def replay(source: str, backend: str, device: str, strict: bool, form: str, output: Path | None, debug: bool) -> None:
+@lane_options
+def replay(
+    source: str,
+    backend: str,
+    device: str,
+    strict: bool,
+    form: str,
+    output: Path | None,
+    debug: bool,
+    lanes: str,
+    schedule: str | None,
+) -> None:
     """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
     that failed."""
     with _reported(debug):
@@ -154,7 +169,7 @@ def replay(source: str, backend: str, device: str, strict: bool, form: str, outp
         for case in cases:
             grouped.setdefault((case.operator, case.dtype), []).append(case)
         dtypes = list(dict.fromkeys(case.dtype for case in cases))
-        with kept_clean():
+        with kept_clean(), chosen_lanes(lanes, schedule):
             judged = _backend(backend, records, device)
             report = run_check(judged, [record.name for record in records], dtypes, cases=grouped)
         _finish(report, strict, form, destination, debug)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 import weakref
 from typing import Any
@@ -10,6 +11,8 @@ from refsim.checks.findings import Report, check_groups
 from refsim.devices import Device, device_named
 from refsim.engine.codegen import LaneCode, generate
 from refsim.engine.launch import LANES_PER_BATCH, argument_type, execute
+from refsim.engine.options import current_options
+from refsim.engine.turns import turns_named
 from refsim.frontends.numba_names import python_function
 from refsim.frontends.numba_python import translate
 from refsim.frontends.numba_scopes import Translation
@@ -70,6 +73,8 @@ def launch(
     raise_on_findings: bool = False,
     lanes_per_batch: int = LANES_PER_BATCH,
     counters: bool = False,
+    lanes: str | None = None,
+    schedule: str | None = None,
 ) -> Report:
     """Run a CUDA kernel without a GPU, under checks.
 
@@ -95,6 +100,13 @@ def launch(
         Threads that run in lockstep at most, rounded to whole blocks.
     counters
         Count memory traffic, bank conflicts, instructions and divergence: `Report.counters`.
+    lanes
+        What runs in lockstep at first, and takes turns with the others: ``"blocks"`` (many at a time), a ``"block"``,
+        a ``"warp"`` or a ``"thread"``; ``"auto"`` is the fastest. Groups that wait for each other in vain give way to
+        smaller ones. None is what the command says, else ``"auto"``.
+    schedule
+        ``"seed:17"`` draws the order of blocks, warps, threads and accesses from a seed; the same seed gives the same
+        order. None is what the command says, else the usual order.
 
     Returns
     -------
@@ -120,6 +132,8 @@ def launch(
     model = device_named(device)
     groups = check_groups(checks)
     blocks, threads = dimensions(grid, "grid"), dimensions(block, "block")
+    options = current_options().but(lanes=lanes, schedule=schedule)
+    turns, lanes = turns_named(options.schedule), options.lanes
     code = compiled(kernel, args, model)
     if hasattr(kernel, "program_arguments"):
         args = kernel.program_arguments(args, model)
@@ -129,8 +143,21 @@ def launch(
         from refsim.counters.counting import Counting
 
         code, counting = counting_code(code), Counting()
+    if lanes == "auto":
+        lanes = "blocks" if turns is None else turns.lanes(math.prod(blocks) * math.prod(threads))
     report = execute(
-        code, model, blocks, threads, args, groups, shared_bytes, note_negative_indices, lanes_per_batch, counting
+        code,
+        model,
+        blocks,
+        threads,
+        args,
+        groups,
+        shared_bytes,
+        note_negative_indices,
+        lanes_per_batch,
+        counting,
+        lanes,
+        turns,
     )
     if raise_on_findings:
         report.raise_if_findings()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from refsim.checks.tags import UNKNOWN
+from refsim.checks.tags import MOST_WARPS, OF_WARP, UNKNOWN
 
 if TYPE_CHECKING:
     from refsim.engine.batch import Batch
@@ -116,7 +116,9 @@ class Conflict:
             keep = keep & ~(others & (batches == self.batch.number) & (columns == my_columns))
         if keep.any() and self.batch.warp_barriers:
             size = self.run.device.warp_size
-            mates = (batches == self.batch.number) & (columns == my_columns) & (threads // size == my_threads // size)
+            several = (threads <= OF_WARP) & (threads > OF_WARP - MOST_WARPS) & (batches == self.batch.number)
+            warps = np.where(several, OF_WARP - threads, threads // size)
+            mates = (batches == self.batch.number) & (columns == my_columns) & (warps == my_threads // size)
             for position in np.flatnonzero(keep & mates):
                 first, last = sorted((int(serials[position]), self.serial))
                 pair = (int(threads[position]), int(my_threads[position]))
@@ -160,7 +162,7 @@ class Conflict:
         memory = self.view.pointed_to
         thread_of_mine = run.thread_of(int(self._spread(self.lanes.t)[lane]))
         me = run.access(self.site, index, block, thread_of_mine, memory)
-        known = None if thread == UNKNOWN else run.thread_of(thread)
+        known = None if thread > OF_WARP - MOST_WARPS else run.thread_of(thread)
         other = run.access(run.operations[serial], index, other_block, known, memory)
         first, second = (other_site, site) if earlier else (site, other_site)
         between = "within a block" if block == other_block else "between blocks"

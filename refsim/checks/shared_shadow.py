@@ -8,7 +8,7 @@ import numpy as np
 
 from refsim.checks.races import Conflict
 from refsim.checks.rewrites import keeps_value
-from refsim.checks.tags import AGENT, RANK, SHIFT
+from refsim.checks.tags import AGENT, OF_WARP, RANK, SHIFT
 
 if TYPE_CHECKING:
     from refsim.engine.batch import Batch
@@ -36,6 +36,7 @@ class SharedShadow:
         self.last_write = 0
         self.last_plain = 0  # the last write that was not atomic
         self.log: list[tuple[int, LaneSet, Any]] = []
+        self.logged = 0
         self.readers: Any = None
         self.last_spill = 0
         self.in_flight: Any = None  # cells that an asynchronous copy may still be writing
@@ -87,7 +88,8 @@ class SharedShadow:
                 self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
         if self.run.racecheck:
             self.log.append((serial, lanes, (address, view)))
-            if len(self.log) > LOG_LIMIT:
+            self.logged += lanes.size
+            if self.logged > LOG_LIMIT * self.batch.everything.size:
                 self._spill()
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
@@ -272,7 +274,7 @@ class SharedShadow:
     def _spill(self) -> None:
         """Fold the read log into one reader tag an element; agent `AGENT` stands for several threads."""
         self._check_log()
-        log, self.log = self.log, []
+        log, self.log, self.logged = self.log, [], 0
         if self.readers is None:
             self.readers = np.zeros_like(self.tag)
         if self._spill_together(log):
@@ -282,11 +284,19 @@ class SharedShadow:
             agent = np.broadcast_to(self._threads(lanes) + 1, cells.shape)
             tag = self.readers.take(cells)
             several = (tag >= self._interval(lanes) << SHIFT) & ((tag & AGENT) != agent)
-            new = (serial << SHIFT) | np.where(several, AGENT, agent)
-            flat, new = cells.reshape(-1), new.reshape(-1)
+            warp, before = (agent - 1) // self.run.device.warp_size, tag & AGENT
+            of_warp = OF_WARP + 1 - warp
+            mates = ((before - 1) // self.run.device.warp_size == warp) | (before == of_warp)
+            new = (serial << SHIFT) | np.where(several, np.where(mates, of_warp, AGENT), agent)
+            flat, new, of_warp = cells.reshape(-1), new.reshape(-1), of_warp.reshape(-1)
             self.readers[flat] = new
             lost = self.readers.take(flat) != new
-            self.readers[flat[lost]] = (serial << SHIFT) | AGENT
+            mixed = (several & ~mates).reshape(-1)
+            if lost.any():  # several lanes of this read, of one warp or of several
+                self.readers[flat[lost]] = (serial << SHIFT) | of_warp[lost]
+                met = np.isin(flat, flat[lost])
+                mixed |= met & (self.readers.take(flat) != (serial << SHIFT) | of_warp)
+            self.readers[flat[mixed]] = (serial << SHIFT) | AGENT
             self.last_spill = serial
 
     def _spill_together(self, log: list[tuple[int, LaneSet, Any]]) -> bool:
@@ -297,7 +307,8 @@ class SharedShadow:
         addresses = [address for _, _, (address, _) in log]
         serials = np.array([serial for serial, _, _ in log], np.int64) << SHIFT
         self.last_spill = log[-1][0]
-        if lanes.shape[0] > 1 and all(type(address) is int for address in addresses):
+        size = self.run.device.warp_size
+        if lanes.shape[0] > size and all(type(address) is int for address in addresses):
             self.readers[np.array(addresses)] = serials | AGENT
             return True
         rows = lanes.shape[0]
@@ -307,7 +318,11 @@ class SharedShadow:
         self.readers[cells] = np.repeat(serials, rows) | agent
         now = self.readers.take(cells)
         several = ((before >= self._interval(lanes) << SHIFT) & ((before & AGENT) != agent)) | ((now & AGENT) != agent)
-        self.readers[cells[several]] = now[several] | AGENT
+        of_warp = OF_WARP + 1 - (agent - 1) // size
+        near = [((tags & AGENT) - 1) // size == (agent - 1) // size for tags in (before, now)]
+        mates = (near[0] | ((before & AGENT) == of_warp) | (before < self._interval(lanes) << SHIFT)) & near[1]
+        self.readers[cells[several & mates]] = (now & ~AGENT | of_warp)[several & mates]
+        self.readers[cells[several & ~mates]] = now[several & ~mates] | AGENT
         return True
 
     def barrier(self, everywhere: bool) -> None:
@@ -316,6 +331,7 @@ class SharedShadow:
             self._check_log()
         if everywhere:
             self.log.clear()
+            self.logged = 0
         elif not self.wide:
             self._widen()
         if not self.initialized and self.last_write >= self.batch.bar_low:
@@ -330,3 +346,4 @@ class SharedShadow:
         """Drop logged reads whose interval has ended in all the blocks that read."""
         start = self.batch.interval_start
         self.log = [entry for entry in self.log if entry[0] >= start(entry[1])]
+        self.logged = sum(entry[1].size for entry in self.log)

@@ -11,4 +11,6 @@ from __future__ import annotations
 SHIFT = 20
 AGENT = (1 << SHIFT) - 1
 UNKNOWN = AGENT - 1  # an agent that stands for several threads, minus one
+OF_WARP = UNKNOWN - 1  # and minus the warp's number: several threads of one warp of the block
+MOST_WARPS = 64
 RANK = 60  # bits of a tag; where tags compete, what is rather kept is marked above

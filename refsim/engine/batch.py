@@ -359,12 +359,18 @@ class Batch(Reports):
             self.run.sync.warp_barrier(self.warp_barriers[-1])
 
     def met_in_warp_barrier(self, threads: tuple[int, int], column: int, first: int, last: int) -> bool:
-        """True if two threads of a warp both took part in a warp barrier between two accesses."""
+        """True if two threads of a warp both took part in a warp barrier between two accesses.
+
+        The first may stand for several of the warp, all of which must have.
+        """
+        one, other = threads
         start = bisect.bisect_right(self.warp_barriers, first, key=lambda event: event.serial)
         for meeting in self.warp_barriers[start:]:
             if meeting.serial > last:
                 return False
-            if meeting.joins(*threads, column):
+            if one < self.threads and meeting.joins(one, other, column):
+                return True
+            if one >= self.threads and meeting.joins_warp(other, column):
                 return True
         return False
 

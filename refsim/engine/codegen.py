@@ -87,6 +87,11 @@ class LaneCode:
         """The same program as a generator, which stops wherever a thread may have to wait for others."""
         return CodeGenerator(self.program, self.types, stepwise=True).generate()
 
+    @cached_property
+    def at_accesses(self) -> LaneCode:
+        """The stepwise program that also stops before every access to shared and global memory."""
+        return CodeGenerator(self.program, self.types, stepwise=True, at_accesses=True).generate()
+
 
 class CodeGenerator(LaneExpressions):
     """Writes the lane code of one program."""
@@ -119,13 +124,13 @@ class CodeGenerator(LaneExpressions):
         self.emit("if False: yield" if self.stepwise else "pass")
         source = f"def lane_code(B, S, {parameters}):\n" + "\n".join(self.lines) + "\n"
         exec(compile(source, f"<lane code of {program.name}>", "exec"), self.namespace)
-        hands_on = uses.atomic_results or bool(self.awaited) or any(
-            isinstance(s, Fence) and s.scope != "block" for s in walk_statements(program.body)
+        hands_on = (
+            uses.atomic_results
+            or bool(self.awaited)
+            or any(isinstance(s, Fence) and s.scope != "block" for s in walk_statements(program.body))
         )
         function = self.namespace["lane_code"]
-        may_wait = any(
-            isinstance(s, Loop) and not s.step and bool(_deciding(s)) for s in walk_statements(program.body)
-        )
+        may_wait = any(isinstance(s, Loop) and not s.step and bool(_deciding(s)) for s in walk_statements(program.body))
         return LaneCode(
             program=program,
             source=source,
@@ -225,6 +230,7 @@ class CodeGenerator(LaneExpressions):
         value = self.expression(s.value)
         method = f"store{len(index)}" if len(index) in (1, 2) else "store"
         site = self.site(s.place, "write of", "write", s.array)
+        self.access_point(site, s.array)
         self.emit(f"{array}.{method}(S, {site}, {value}, {', '.join(index)})")
 
     def _storeat(self, s: StoreAt) -> None:
@@ -234,12 +240,15 @@ class CodeGenerator(LaneExpressions):
         if s.volatile and self.awaited:
             pointer = self.fresh()
             self.emit(f"{pointer} = {self.expression(s.pointer)}")
-            self.emit(f"store_at(S, {site}, {pointer}, {dtype!r}, {self.expression(s.value)})")
+            value = self.expression(s.value)
+            self.access_point(site, s.pointer)
+            self.emit(f"store_at(S, {site}, {pointer}, {dtype!r}, {value})")
             self.emit(f"flag_at(S, {site}, {pointer}, {dtype!r})")
             return
         element = self.element(s.pointer, dtype)
         pointer = self.expression(s.pointer) if element is None else ""
         value = self.expression(s.value)
+        self.access_point(site, s.pointer)
         if element is None:
             self.emit(f"store_at(S, {site}, {pointer}, {dtype!r}, {value})")
         else:

@@ -170,8 +170,11 @@ def _fits(source: str, target: str) -> bool:
 class LaneExpressions:
     """Writes the expressions of one program; accesses and effects go to `lines` before they are used."""
 
-    def __init__(self, program: Program, types: dict[str, Type], stepwise: bool = False) -> None:
+    def __init__(
+        self, program: Program, types: dict[str, Type], stepwise: bool = False, at_accesses: bool = False
+    ) -> None:
         self.stepwise = stepwise
+        self.at_accesses = at_accesses
         self.program = program
         self.types = types
         self.liveness = Liveness(program)
@@ -212,12 +215,21 @@ class LaneExpressions:
         assigned = {name for s in walk_statements(program.body) for name in assigned_names(s)}
         self.fixed = {name for name, _ in program.parameters if name not in assigned}
         self.fixed |= {allocation.name for allocation in program.allocations}
+        self.local = {allocation.name for allocation in program.allocations if allocation.space == "local"}
 
     def synchronised(self, kind: str, site: int, payload: str) -> str:
         """Source of an operation for which threads may have to wait for each other."""
         if self.stepwise:
             return f"yield ({kind!r}, S, {site}, ({payload},))"
         return f"B.{kind}(S, {site}{'' if payload == 'None' else ', ' + payload})"
+
+    def access_point(self, site: int, array: Expr) -> None:
+        """A stop before an access to memory that other threads may touch too, where the schedule asks for one."""
+        while isinstance(array, (PointerAdd, Slice)):
+            array = array.pointer if isinstance(array, PointerAdd) else array.array
+        is_local = isinstance(array, Var) and array.name in self.local
+        if self.at_accesses and not self.copying and not is_local:
+            self.emit(f"yield ('access', S, {site}, None)")
 
     def emit(self, line: str) -> None:
         """Append one line at the current depth."""
@@ -371,6 +383,7 @@ class LaneExpressions:
         method = f"load{len(index)}" if len(index) in (1, 2) else "load"
         result = self.fresh()
         site = self.site(e.place, "read of", "read", e.array)
+        self.access_point(site, e.array)
         self.emit(f"{result} = {array}.{method}(S, {site}, {', '.join(index)})")
         return result
 
@@ -418,6 +431,7 @@ class LaneExpressions:
         args = "".join(self.expression(a) + ", " for a in e.args)
         result = self.fresh()
         site = self.site(e.place, f"atomic {e.op} on", f"atomic {e.op}", e.array, atomic=True)
+        self.access_point(site, e.array)
         self.emit(f"{result} = {array}.atomic(S, {site}, {e.op!r}, {used}, ({args}), {index})")
         return result
 
@@ -453,6 +467,7 @@ class LaneExpressions:
         if awaited:
             pointer, result = self.fresh(), self.fresh()
             self.emit(f"{pointer} = {self.expression(e.pointer)}")
+            self.access_point(site, e.pointer)
             self.emit(f"{result} = load_at(S, {site}, {pointer}, {str(e.type)!r})")
             self.emit(f"flag_at(S, {site}, {pointer}, {str(e.type)!r})")
             return result
@@ -462,6 +477,7 @@ class LaneExpressions:
         else:
             call = f"load_element(S, {site}, {element[0]}, {element[1]}, {str(e.type)!r})"
         result = self.fresh()
+        self.access_point(site, e.pointer)
         self.emit(f"{result} = {call}")
         return result
 
@@ -496,6 +512,7 @@ class LaneExpressions:
         result = self.fresh()
         kind = f"atomic {e.op}" if e.scope != "block" else f"block-scoped atomic {e.op}"
         site = self.site(e.place, f"{kind} on", kind, e.pointer, atomic=True, scope=e.scope)
+        self.access_point(site, e.pointer)
         self.emit(f"{result} = atomic_at(S, {site}, {pointer}, {str(e.type)!r}, {e.op!r}, ({args}), {used})")
         return result
 

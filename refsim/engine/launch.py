@@ -32,7 +32,8 @@ from refsim.engine.codegen import LaneCode
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import GlobalMemory
 from refsim.engine.pointers import NULL, Pointer
-from refsim.engine.stepwise import MOST_THREADS, Schedule
+from refsim.engine.stepwise import MOST_GROUPS, Schedule, Waits
+from refsim.engine.turns import LANES, Turns
 from refsim.engine.views import View
 from refsim.errors import UnsupportedError
 
@@ -43,10 +44,6 @@ GROUP_OF_KIND = {kind: group for group, kinds in CHECK_GROUPS.items() for kind i
 
 class Stuck(Exception):
     """The launch cannot go on: no thread makes progress."""
-
-
-class Waits(Exception):
-    """In lockstep, threads wait for others that cannot run: the launch must start again thread by thread."""
 
 
 class Run:
@@ -192,7 +189,7 @@ class Run:
 
     def stuck(self, batch: Batch, lanes: LaneSet, site: int) -> None:
         """A loop repeats itself in lockstep: a deadlock if nobody else is left."""
-        if not batch.covers_alive(lanes) or batch.remaining:
+        if self.code.may_wait and (batch.remaining or not batch.covers_alive(lanes)):
             raise Waits
         self.deadlock(batch, lanes, Counter({("loop", site): lanes.size}))
 
@@ -470,24 +467,32 @@ def run_lockstep(run: Run, arguments: list[tuple[str, Any]], views: dict[str, An
                     code.uneven.add((run.grid, run.block))
 
 
-def run_stepwise(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any]) -> None:
-    """Run all threads of the grid one at a time, taking turns."""
+def run_stepwise(
+    run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any], lanes: str, turns: Turns, together: bool
+) -> None:
+    """Run groups of lanes that take turns; blocks that may wait for each other all `together`."""
     total = math.prod(run.grid)
-    if total * run.threads > MOST_THREADS:
+    per_block = {"block": 1, "warp": -(-run.threads // run.device.warp_size), "thread": run.threads}[lanes]
+    size = total if together else max(1, MOST_GROUPS // (4 * per_block))
+    if min(size, total) * per_block > MOST_GROUPS:
+        kind = {"block": "blocks", "warp": "warps", "thread": "threads"}[lanes]
         raise UnsupportedError(
-            f"threads of this kernel wait for each other, and {total * run.threads} of them are launched: "
-            f"at most {MOST_THREADS} are simulated one at a time; launch a smaller grid",
+            f"threads of this kernel wait for each other, and {total * per_block} {kind} take turns: "
+            f"at most {MOST_GROUPS} are simulated one at a time; launch a smaller grid",
             run.code.program.place,
         )
     values = lane_arguments(run, arguments, views)
-    batch = Batch(run, 0, np.arange(total, dtype=np.int64), may_restart=False, remaining=False)
-    run.batches.append(batch)
+    order = np.array(turns.blocks(total), np.int64)
     with np.errstate(all="ignore"):
-        try:
-            Schedule(batch, run.code.function, values).run()
-        except Stuck:
-            return
-        batch.finish()
+        for start in range(0, total, size):
+            blocks = order[start : start + size]
+            batch = Batch(run, len(run.batches), blocks, may_restart=False, remaining=start + size < total)
+            run.batches.append(batch)
+            try:
+                Schedule(batch, run.code.function, values, lanes, turns).run()
+            except Stuck:
+                return
+            batch.finish()
 
 
 def lane_arguments(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any]) -> list[Any]:
@@ -510,23 +515,42 @@ def execute(
     note_negative: bool,
     lanes_per_batch: int = LANES_PER_BATCH,
     counting: Any = None,
+    lanes: str = "blocks",
+    turns: Turns | None = None,
 ) -> Report:
-    """Run a compiled kernel over its grid and report what was found; with `counting`, the code is one that counts."""
+    """Run a compiled kernel over its grid and report what was found; with `counting`, the code is one that counts.
+
+    Where groups of `lanes` wait for each other in vain, smaller ones try from the start.
+    """
     run = Run(code, device, grid, block, groups, shared_bytes, note_negative, counting)
     if not check_limits(run):
         return run.report_out
     arguments = flat_arguments(args, code.program.parameters)
     views, write_back = views_of(run, arguments, code)
-    saved = [m.raw.copy() if m.written else None for m in run.memories] if code.may_wait else []
-    try:
-        run_lockstep(run, arguments, views, lanes_per_batch)
-    except Waits:
-        for memory, content in zip(run.memories, saved, strict=True):
-            if content is not None:
-                memory.raw[...] = content
-        run = Run(code.stepwise, device, grid, block, groups, shared_bytes, note_negative)
-        views, write_back = views_of(run, arguments, code)
-        run_stepwise(run, arguments, views)
+    plain = turns is None
+    turns = Turns() if turns is None else turns
+    together = code.may_wait or code.whole_grid
+    may_repeat = together or lanes != "blocks"
+    saved = [m.raw.copy() if m.written else None for m in run.memories] if may_repeat else []
+    for level in LANES[LANES.index(lanes) :]:
+        lockstep = plain and (level == "blocks" or (level == "block" == lanes and not together))
+        if level == "blocks" and not lockstep:
+            continue
+        if level != lanes or not lockstep:
+            stepwise = code if lockstep else code.at_accesses if turns.at_accesses else code.stepwise
+            run = Run(stepwise, device, grid, block, groups, shared_bytes, note_negative)
+            views, write_back = views_of(run, arguments, code)
+        try:
+            if lockstep:
+                run_lockstep(run, arguments, views, lanes_per_batch if level == "blocks" else 1)
+            else:
+                run_stepwise(run, arguments, views, level, turns, together)
+            break
+        except Waits:
+            for memory, content in zip(run.memories, saved, strict=True):
+                if content is not None:
+                    memory.raw[...] = content
+            turns = turns.again()
     for copy, original in write_back:
         if isinstance(original, np.void):
             for field in original.dtype.names or ():

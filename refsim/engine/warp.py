@@ -147,6 +147,11 @@ class Meeting:
         masks = self._masks[:, column]
         return bool(masks[one] >> (other % self.size) & 1 and masks[other] >> (one % self.size) & 1)
 
+    def joins_warp(self, thread: int, column: int) -> bool:
+        """True if a thread met all others of its warp here."""
+        first = thread - thread % self.size
+        return len(self.mates(thread, column)) == min(self.size, self.threads - first) - 1
+
     def mates(self, thread: int, column: int) -> list[int]:
         """The other threads that a thread met here."""
         first = thread - thread % self.size

@@ -9,6 +9,7 @@ import click
 
 from refsim.counters.picture import html, pictures, svg
 from refsim.counters.totals import Totals
+from refsim.hosts.lane_options import chosen_lanes, lane_options
 from refsim.hosts.script import run_script
 from refsim.hosts.session import Session
 
@@ -31,6 +32,7 @@ from refsim.hosts.session import Session
     help="Draw the kernels' shared arrays with their bank conflicts into this file: .svg or .html.",
 )
 @click.option("--raise", "raise_on_findings", is_flag=True, help="A launch with errors raises FindingError.")
+@lane_options
 @click.option(
     "--simulate/--no-simulate",
     default=True,
@@ -46,6 +48,8 @@ def run(
     per_line: bool,
     picture: Path | None,
     raise_on_findings: bool,
+    lanes: str,
+    schedule: str | None,
     simulate: bool,
 ) -> None:
     """Run SCRIPT, which uses numba.cuda or cupy, without a GPU and under checks.
@@ -61,7 +65,8 @@ def run(
         session = Session(device, checks, raise_on_findings, counters or per_line or picture is not None)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    status = run_script(script, arguments, session, simulate)
+    with chosen_lanes(lanes, schedule):
+        status = run_script(script, arguments, session, simulate)
     sys.stdout.flush()
     if session.totals is not None:
         if counters or per_line:

@@ -1,0 +1,53 @@
+"""How launches run where they do not say it themselves: a command sets it for everything that it runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from refsim.engine.turns import LANES, turns_named
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Groups of lanes and schedule, as in `refsim.launch`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    """
+
+    lanes: str = "auto"
+    schedule: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.lanes not in ("auto", *LANES):
+            raise ValueError(f"unknown lanes {self.lanes!r}; give auto, {', '.join(LANES)}")
+        turns_named(self.schedule)
+
+    def but(self, **given: Any) -> LaunchOptions:
+        """These options with those that were given, None standing for none."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+_current = LaunchOptions()
+
+
+def current_options() -> LaunchOptions:
+    """What launches do if nobody says otherwise."""
+    return _current
+
+
+@contextlib.contextmanager
+def launch_options(**given: Any) -> Iterator[None]:
+    """Have all launches within use these options where they give none."""
+    global _current
+    before = _current
+    _current = before.but(**given)
+    try:
+        yield
+    finally:
+        _current = before

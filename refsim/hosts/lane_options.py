@@ -1,0 +1,42 @@
+"""Options of commands that say how launches run: groups of lanes, and the schedule."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from refsim.engine.options import launch_options
+from refsim.engine.turns import LANES
+
+
+def lane_options(command: Any) -> Any:
+    """Add the options to a command."""
+    options = (
+        click.option(
+            "--lanes",
+            type=click.Choice(["auto", *LANES]),
+            default="auto",
+            show_default=True,
+            help="What runs in lockstep at first: many blocks, a block, a warp or a thread.",
+        ),
+        click.option(
+            "--schedule", metavar="seed:NUMBER", help="Draw the order of blocks, warps and threads from a seed."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@contextlib.contextmanager
+def chosen_lanes(lanes: str, schedule: str | None) -> Iterator[None]:
+    """Have all launches within run as the options say."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(launch_options(lanes=lanes, schedule=schedule))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        yield
