@@ -524,11 +524,12 @@ class Print:
 
 @dataclass
 class Assert:
-    """A condition that every thread claims to hold."""
+    """A condition that every thread claims to hold; `exception` is what is raised: a class and its arguments."""
 
     condition: Expr
     message: str
     place: Place
+    exception: tuple[Any, tuple[Any, ...]] | None = None
 
 
 Stmt = (

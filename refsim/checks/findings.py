@@ -120,6 +120,19 @@ def _triple(coordinates: tuple[int, int, int] | None) -> str:
 
 
 @dataclass
+class Raised:
+    """An exception that a kernel raised: the first in the order of the launch."""
+
+    kind: Any
+    args: tuple[Any, ...]
+    function: str
+    file: str
+    line: int
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+
+
+@dataclass
 class Report:
     """What a launch found.
 
@@ -132,12 +145,15 @@ class Report:
     counters
         `refsim.counters.Counters`, if the launch was asked to count and its threads did not have to run one at a time;
         else None.
+    raised
+        The first exception that a thread raised with ``raise`` or ``assert``; else None.
     """
 
     kernel: str
     device: str
     findings: list[Finding] = field(default_factory=list)
     counters: Any = None
+    raised: Raised | None = None
 
     @property
     def ok(self) -> bool:

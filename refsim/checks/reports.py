@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.checks.findings import Raised
 from refsim.dialect import ITEM_BYTES
 from refsim.engine.intrinsics import wrap
 from refsim.engine.lanes import LaneSet
@@ -152,9 +153,15 @@ class Reports:
             else:
                 print(*values)
 
-    def check_assertion(self, lanes: LaneSet, site: int, condition: Any, message: str) -> None:
-        """An ``assert`` of the kernel."""
+    def check_assertion(self, lanes: LaneSet, site: int, condition: Any, message: str, exception: Any = None) -> None:
+        """An ``assert`` or ``raise`` of the kernel; the first exception is kept for a host that passes it on."""
         failed, _ = lanes.split(np.logical_not(condition) if isinstance(condition, np.ndarray) else not condition)
+        if failed is not None and exception is not None and self.run.report_out.raised is None:
+            kind, args = exception
+            block, thread = self._spot(failed, 0)
+            place = self.run.sites[site].place
+            name = self.run.code.program.name
+            self.run.report_out.raised = Raised(kind, args, name, place.file, place.line, block, thread)
         if failed is None or not self.run.unreported("assertion", site, site):
             return
         block, thread = self._spot(failed, 0)

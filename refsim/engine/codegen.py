@@ -296,7 +296,12 @@ class CodeGenerator(LaneExpressions):
     def _assert(self, s: Assert) -> None:
         condition = self.expression(s.condition)
         site = self.site(s.place, "assertion", "assertion")
-        self.emit(f"B.check_assertion(S, {site}, {condition}, {s.message!r})")
+        exception = ""
+        if s.exception is not None:
+            name = self.fresh("raised")
+            self.namespace[name] = s.exception
+            exception = f", {name}"
+        self.emit(f"B.check_assertion(S, {site}, {condition}, {s.message!r}{exception})")
 
     def _break(self, s: Break) -> None:
         if s.label == self.program.exit_label:

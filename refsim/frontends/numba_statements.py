@@ -324,9 +324,20 @@ class Statements(Expressions):
 
     def _s_raise(self, node: ast.Raise) -> None:
         what = "raise" if node.exc is None else f"raise {ast.unparse(node.exc)}"
-        self.out.append(Assert(Const(False, type="bool"), what, self.place()))
+        failed = Const(False, type="bool")
+        self.out.append(Assert(failed, what, self.place(), self._exception(node.exc)))
         self.out.append(Break("kernel"))
         self.environment = None
+
+    def _exception(self, node: ast.expr | None) -> tuple[Any, tuple[Any, ...]] | None:
+        """The class and the arguments of what is raised, where they are known; numba demands that of the arguments."""
+        call = node if isinstance(node, ast.Call) else None
+        held = None if node is None else self.value(node if call is None else call.func)
+        kind = held.value if isinstance(held, Static) else None
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            return (type(kind), kind.args) if isinstance(kind, BaseException) else None
+        values = [self.value(argument) for argument in call.args] if call is not None else []
+        return kind, tuple(v.value for v in values if isinstance(v, (Static, Const)))
 
     def _s_assert(self, node: ast.Assert) -> None:
         condition = self.condition(node.test)
@@ -335,7 +346,8 @@ class Statements(Expressions):
         text = ast.unparse(node.test)
         if isinstance(node.msg, ast.Constant):
             text = f"{text}: {node.msg.value!s}"
-        self.out.append(Assert(condition, text, self.place()))
+        arguments = (node.msg.value,) if isinstance(node.msg, ast.Constant) else ()
+        self.out.append(Assert(condition, text, self.place(), (AssertionError, arguments)))
 
     def _s_if(self, node: ast.If) -> None:
         condition = self.condition(node.test)

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from refsim.checks.findings import Finding, check_groups
+from refsim.checks.findings import Finding, Report, check_groups
 from refsim.counters.totals import Totals
 from refsim.devices import Device, device_named
 from refsim.simulator import launch
@@ -57,7 +57,7 @@ class Session:
         self.found: dict[tuple[Any, ...], Found] = {}
         self._lock = threading.RLock()
 
-    def launch(self, kernel: Any, grid: Any, block: Any, args: tuple[Any, ...], shared_bytes: int = 0) -> None:
+    def launch(self, kernel: Any, grid: Any, block: Any, args: tuple[Any, ...], shared_bytes: int = 0) -> Report:
         """Run one launch to its end; arguments as in `refsim.launch`."""
         with self._lock:
             report = launch(
@@ -82,6 +82,7 @@ class Session:
                     self.found[key] = Found(finding)
             if self.raise_on_findings:
                 report.raise_if_findings()
+        return report
 
     @property
     def ok(self) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from refsim.frontends.numba_names import python_function
 from refsim.hosts.memory import device_view, uninitialized
 from refsim.hosts.missing import NotSimulatedError
+from refsim.hosts.numba_host.raised import reraise
 from refsim.hosts.numba_host.signatures import Signature, converted, is_signature, signature_of
 from refsim.hosts.session import active_session
 
@@ -58,10 +59,13 @@ class Dispatcher:
     """A function that `jit` decorated: a kernel to be launched as ``kernel[grid, block, stream, shared](...)``,
     or a device function."""
 
-    def __init__(self, function: types.FunctionType, signatures: list[Signature], device: bool) -> None:
+    def __init__(
+        self, function: types.FunctionType, signatures: list[Signature], device: bool, debug: bool = False
+    ) -> None:
         self.py_func = function
         self.signatures = signatures
         self.device = device
+        self.debug = debug
         functools.update_wrapper(self, function)
 
     def __getitem__(self, configuration: Any) -> Launch:
@@ -124,9 +128,11 @@ class Launch:
         copies: list[tuple[Any, Any]] = []
         passed = tuple(_passed(arg, copies) for arg in args)
         session = active_session()
-        session.launch(self.dispatcher, self.grid, self.block, passed, self.shared_bytes)
+        report = session.launch(self.dispatcher, self.grid, self.block, passed, self.shared_bytes)
         for device, host in copies:
             _copy_back(device, host)
+        if self.dispatcher.debug:
+            reraise(report)
 
 
 def _passed(arg: Any, copies: list[tuple[Any, Any]]) -> Any:
@@ -177,7 +183,7 @@ def jit(func_or_sig: Any = None, device: bool = False, link: Any = (), **options
     link
         Not simulated: foreign code.
     **options
-        Options of the compiler have no effect.
+        Options of the compiler have no effect, but for ``debug``: exceptions of the kernel are raised on the host.
 
     Raises
     ------
@@ -189,16 +195,17 @@ def jit(func_or_sig: Any = None, device: bool = False, link: Any = (), **options
     for name in options:
         if name not in COMPILER_OPTIONS:
             raise NotSimulatedError(f"argument {name!r} of numba.cuda.jit()")
+    debug = bool(options.get("debug"))
     if func_or_sig is None:
-        return lambda function: _dispatcher(function, [], device)
+        return lambda function: _dispatcher(function, [], device, debug)
     if is_signature(func_or_sig) or isinstance(func_or_sig, list):
         given = func_or_sig if isinstance(func_or_sig, list) else [func_or_sig]
         signatures = [signature_of(signature, device) for signature in given]
-        return lambda function: _dispatcher(function, signatures, device)
-    return _dispatcher(func_or_sig, [], device)
+        return lambda function: _dispatcher(function, signatures, device, debug)
+    return _dispatcher(func_or_sig, [], device, debug)
 
 
-def _dispatcher(function: Any, signatures: list[Signature], device: bool) -> Dispatcher:
+def _dispatcher(function: Any, signatures: list[Signature], device: bool, debug: bool) -> Dispatcher:
     inner = python_function(function)
     if inner is None:
         raise TypeError(f"numba.cuda.jit() takes a Python function, not {function!r}")
@@ -208,4 +215,4 @@ def _dispatcher(function: Any, signatures: list[Signature], device: bool) -> Dis
                 f"the signature {signature} has {len(signature.args)} arguments; "
                 f"{inner.__name__}() takes {inner.__code__.co_argcount}"
             )
-    return Dispatcher(inner, signatures, device)
+    return Dispatcher(inner, signatures, device, debug)
