@@ -12,6 +12,8 @@ REFSIM_DEVICE long long clock64();
 REFSIM_DEVICE long long wall_clock64();
 REFSIM_DEVICE unsigned long long __globaltimer();
 REFSIM_DEVICE void* memcpy(void*, const void*, size_t);
+REFSIM_DEVICE void* malloc(size_t);
+REFSIM_DEVICE void free(void*);
 REFSIM_DEVICE void* memset(void*, int, size_t);
 
 REFSIM_DEVICE void __syncthreads();

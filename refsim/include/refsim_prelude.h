@@ -13,6 +13,7 @@
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
+#define __assume(condition) __builtin_assume(condition)
 #define NULL 0
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
@@ -25,6 +26,24 @@
 
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
+REFSIM_DEVICE inline void* operator new(size_t, void* place) noexcept { return place; }
+namespace std {
+template <typename __T> class initializer_list {
+  const __T* first;
+  size_t count;
+  REFSIM_DEVICE constexpr initializer_list(const __T* a, size_t n) : first(a), count(n) {}
+
+ public:
+  REFSIM_DEVICE constexpr initializer_list() : first(nullptr), count(0) {}
+  REFSIM_DEVICE constexpr const __T* begin() const { return first; }
+  REFSIM_DEVICE constexpr const __T* end() const { return first + count; }
+  REFSIM_DEVICE constexpr size_t size() const { return count; }
+};
+}  // namespace std
+typedef long ssize_t;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
 #include "refsim_stdint.h"
 #include "refsim_vectors.h"
 #include "refsim_math.h"

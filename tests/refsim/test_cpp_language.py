@@ -32,7 +32,7 @@ TYPES = {
     "double": np.float64,
 }
 COMPILER = shutil.which("g++") or shutil.which("c++")
-FLAGS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
+FLAGS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def host(tmp_path_factory):
     if COMPILER is None:
         pytest.skip("no C++ compiler for the expected values")
     folder = tmp_path_factory.mktemp("host")
-    parts = ["#include <cstring>", "#define DEVICE"]
+    parts = ["#include <cstring>", "#include <initializer_list>", "#include <new>", "#define DEVICE"]
     parts += [f'#include "{file}"' for file in sorted({c.file for c in CONSTRUCTS})]
     for c in CONSTRUCTS:
         parts.append(f'extern "C" void {c.name}_all(long n, {c.signature()}) {{')
@@ -133,7 +133,8 @@ def test_construct_gives_the_hosts_values(construct, host):
         f"    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    {construct.loop_body()}\n}}\n"
     )
     out = np.zeros_like(expected)
-    report = refsim.RawKernel(code, "all", ("-std=c++17",))((COUNT // 64,), (64,), (*inputs, out))
+    standard = "c++20" if construct.file.stem == "cpp20" else "c++17"
+    report = refsim.RawKernel(code, "all", (f"-std={standard}",))((COUNT // 64,), (64,), (*inputs, out))
     assert not report.findings, str(report)
     different = np.flatnonzero(~((out == expected) | ((out != out) & (expected != expected))))
     shown = different[:4]

@@ -88,14 +88,17 @@ class Calls(Dispatch):
         if function is None:
             raise self.unsupported(f"member function {callee.name!r} is not known", node)
         operand = callee.inner[0]
-        if function.name.startswith("~"):
-            raise self.unsupported("an explicit destructor call is not supported", node)
         if callee.get("isArrow"):
             kind = self.type_of(operand)
             assert isinstance(kind, Pointer)
             this = self.dereference(self.rvalue(operand), kind.pointee, node)
         else:
             this = self.lvalue(operand)
+        if function.name.startswith("~"):
+            if self.kinds.is_virtual(function):
+                raise self.unsupported("an explicit call of a virtual destructor is not supported", node)
+            self.destroy(self.frozen(this), this.type)
+            return None
         if self.is_virtual_call(function, callee):
             return self.virtual_call(function, this, node.inner[1:], node)
         return self.call_function(function, this, node.inner[1:], node)
@@ -106,6 +109,8 @@ class Calls(Dispatch):
         if definition is None:
             handler = find(function.name)
             if handler is None:
+                if function.name in ("malloc", "free"):
+                    raise self.unsupported(f"{function.name}(): memory allocated by a kernel is not supported", node)
                 if function.name == "operator=" and this is not None:
                     self.store(this, self.rvalue(arguments[0]), node)
                     return this
@@ -168,7 +173,9 @@ class Calls(Dispatch):
         """The body of a function in place of its call; `values` are the arguments where they were evaluated."""
         # a recursion ends if its conditions are known, as in a constexpr function of a constant
         if sum(frame.node.id == function.id for frame in self.frames) > DEEPEST:
-            raise self.unsupported(f"recursive function {function.name}() is not supported", node)
+            raise self.unsupported(
+                f"recursive function {function.name}(): a recursion that only the data ends is not supported", node
+            )
         parameters = function.children("ParmVarDecl")
         if len(arguments) != len(parameters):
             raise self.unsupported(f"call of {function.name}() with a variable number of arguments", node)

@@ -17,7 +17,7 @@ from refsim.frontends.cuda_cpp.constructors import Constructors
 from refsim.frontends.cuda_cpp.places import CONSTRUCTIONS, TRANSPARENT
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.types import Array, CType, Pointer, Record, Reference, Scalar
-from refsim.frontends.cuda_cpp.values import LValue, Text, Value
+from refsim.frontends.cuda_cpp.values import Aggregate, LValue, Text, Value
 
 UNROLLED = 64
 
@@ -136,6 +136,26 @@ class Initialisers(Constructors):
         limit = Compare("<", counter, Const(count, type="int64"), type="bool")
         step_ = Assign(counter.name, Binary("+", counter, Const(1, type="int64"), type="int64"))
         self.out.append(Loop(label, limit, [StoreAt(pointer, value, self.place(node))], [step_], self.place(node)))
+
+    def _r_cxxstdinitializerlistexpr(self, node: Node) -> Value:
+        """A list in braces as a ``std::initializer_list``: a pointer to an array, and its length."""
+        array = self.memory(self.lvalue(node.inner[0]), node)
+        assert isinstance(array.type, Array)
+        return Aggregate(self.type_of(node), {0: self.pointer_to(array), 8: Const(array.type.count or 0, type="uint64")})
+
+    def _r_cxxnewexpr(self, node: Node) -> Value:
+        """``new (place) Type(...)``: an object in memory that is there."""
+        if not node.get("isPlacement") or node.get("isArray"):
+            raise self.unsupported("new: memory allocated by a kernel is not supported", node)
+        kind = self.type_of(node)
+        assert isinstance(kind, Pointer)
+        place = self.frozen(self.dereference(self.rvalue(node.inner[-1]), kind.pointee, node))
+        if node.get("initStyle") or len(node.inner) > 1:
+            self.initialise(place, node.inner[0])
+        return self.address(place, node)
+
+    def _r_cxxdeleteexpr(self, node: Node) -> Value:
+        raise self.unsupported("delete: memory allocated by a kernel is not supported", node)
 
     def _r_initlistexpr(self, node: Node) -> Value:
         kind = self.type_of(node)

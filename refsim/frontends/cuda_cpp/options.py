@@ -12,13 +12,19 @@ IGNORED = frozenset(
         "-dc", "--device-debug", "-G", "--generate-line-info", "-lineinfo", "-rdc", "--relocatable-device-code",
         "--std", "-w", "--disable-warnings", "--restrict", "-restrict", "--extra-device-vectorization",
         "--expt-relaxed-constexpr", "-expt-relaxed-constexpr", "--expt-extended-lambda", "--extended-lambda",
-        "-extended-lambda", "-ffp-contract=off", "-O0", "-O1", "-O2", "-O3", "-jitify",
+        "-extended-lambda", "--minimal", "-minimal", "-no-source-include", "--no-source-include", "--dlink-time-opt",
+        "-dlto", "-lto", "--gen-opt-lto", "--device-int128", "-device-int128", "-ewp", "-hip-pch", "-fgpu-rdc", "-fno-gpu-rdc", "-munsafe-fp-atomics", "-ffast-math-honor-pragmas", "-ffp-contract=off", "-O0", "-O1", "-O2", "-O3", "-jitify",
     }
 )  # fmt: skip
 IGNORED_VALUES = (
     "--gpu-architecture=", "-arch=", "--maxrregcount=", "-maxrregcount=", "--offload-arch=", "--dopt=", "-rdc=",
-    "--relocatable-device-code=", "--diag-suppress=", "-diag-suppress=", "--optimization-level=", "-Wno",
+    "--relocatable-device-code=", "--diag-suppress=", "-diag-suppress=", "--optimization-level=", "-W",
+    "--ptxas-options=", "-Xptxas=", "--split-compile=", "-split-compile=", "--diag-error=", "-diag-error=",
+    "--diag-warn=", "-diag-warn=", "--builtin-move-forward=", "-builtin-move-forward=", "--builtin-initializer-list=",
+    "-builtin-initializer-list=", "--gpu-max-threads-per-block=", "-fp-contract=", "-ffp-contract=", "--time=",
+    "--brief-diagnostics=", "-brief-diagnostics=",
 )  # fmt: skip
+IGNORED_PAIRS = ("-Xptxas", "--ptxas-options", "-arch", "--gpu-architecture", "-maxrregcount", "--maxrregcount")
 DEVICE_DEFAULT = ("-default-device", "--device-as-default-execution-space", "--default-device")
 SWITCHES = {
     "--fmad": "fmad", "-fmad": "fmad", "--ftz": "ftz", "-ftz": "ftz", "--prec-div": "prec_div",
@@ -82,6 +88,8 @@ def parse(options: tuple[str, ...]) -> Options:
             standard = value.replace("gnu", "c")
             if standard not in STANDARDS:
                 raise ValueError(f"option {word!r}: the standard must be one of {', '.join(STANDARDS)}")
+        elif word in IGNORED_PAIRS:
+            next(words, "")
         elif word in FAST_MATH:
             fast_math = True
         elif word in DEVICE_DEFAULT:

@@ -113,7 +113,10 @@ def _definitions(device: Device) -> list[str]:
             "-D__HIPCC__=1", "-D__HIPCC_RTC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1",
             "-DUSE_ROCM=1", "-DREFSIM=1",
         ]  # fmt: skip
-    return ["-D__CUDACC__=1", "-D__CUDACC_RTC__=1", "-D__NVCC__=1", "-DCUDA_VERSION=12080", "-DREFSIM=1"]
+    return [
+        "-D__CUDACC__=1", "-D__CUDACC_RTC__=1", "-D__NVCC__=1", "-DCUDA_VERSION=12080", "-DREFSIM=1",
+        "-D__CUDACC_VER_MAJOR__=12", "-D__CUDACC_VER_MINOR__=8", "-D__CUDACC_VER_BUILD__=0", "-DCUDART_VERSION=12080",
+    ]  # fmt: skip
 
 
 def syntax_tree(source: Preprocessed, options: Options, device: Device) -> bytes:

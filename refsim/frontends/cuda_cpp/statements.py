@@ -34,6 +34,8 @@ class Statements(Declarations):
         handler: Callable[[Node], None] | None = getattr(self, f"_s_{node.kind.lower()}", None)
         if handler is not None:
             handler(node)
+        elif node.kind in ("GotoStmt", "LabelStmt", "IndirectGotoStmt"):
+            raise self.unsupported("goto is not supported: use loops, break and return", node)
         elif node.kind.endswith("Stmt"):
             raise self.unsupported(f"statement {node.kind.removesuffix('Stmt')} is not supported", node)
         elif node.kind:

@@ -137,6 +137,8 @@ class TypeNames:
             count = int(inside.rstrip("uUlL")) if INTEGER.match(inside) else None
             if inside and count is None:
                 raise UnknownTypeError(f"array length {inside!r} is not known")
+            if isinstance(element, Reference):  # of a structured binding, where clang leaves out the parentheses
+                return end, Reference(Array(element.target, count))
             return end, Array(element, count)
         if position < len(text) and text[position] == "(":
             close = _closing(text, position)
@@ -204,9 +206,14 @@ class TypeNames:
 
     def _expanded(self, alias: Node, arguments: list[str]) -> CType:
         """An alias template with arguments: its pattern with the names of its parameters replaced."""
-        names = [c.name for c in alias.inner if c.kind in ("TemplateTypeParmDecl", "NonTypeTemplateParmDecl")]
+        parameters = [c for c in alias.inner if c.kind in ("TemplateTypeParmDecl", "NonTypeTemplateParmDecl")]
         pattern = alias.children("TypeAliasDecl")[-1].type_text
-        values = dict(zip(names, (argument.strip() for argument in arguments)))
+        values = dict(zip([c.name for c in parameters], (argument.strip() for argument in arguments)))
+        if parameters and parameters[-1].get("isParameterPack"):
+            name = parameters[-1].name
+            rest = ", ".join(argument.strip() for argument in arguments[len(parameters) - 1 :])
+            pattern = re.sub(rf"(,? *)\b{re.escape(name)}\.\.\.", rf"\g<1>{rest}" if rest else "", pattern)
+            values.pop(name, None)
         if values:
             words = "|".join(map(re.escape, values))
             pattern = re.sub(rf"\b({words})\b", lambda match: values[match[1]], pattern)
@@ -235,6 +242,9 @@ class TypeNames:
         if arguments is not None:
             wanted = split_list(arguments)
             candidates = [node for node in candidates if self._matches(node, wanted)]
+            if len(candidates) > 1:
+                exact = [node for node in candidates if len(self.template_arguments(node)) == len(wanted)]
+                candidates = exact or candidates
         elif len(candidates) > 1:
             plain = [node for node in candidates if node.kind != "ClassTemplateSpecializationDecl"]
             candidates = plain or candidates

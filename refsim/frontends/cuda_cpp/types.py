@@ -89,7 +89,7 @@ BUILTIN: dict[str, str] = {
     "unsigned int": "uint32", "unsigned": "uint32", "char32_t": "uint32", "wchar_t": "int32", "long": "int64",
     "unsigned long": "uint64", "long long": "int64", "unsigned long long": "uint64", "float": "float32",
     "double": "float64", "_Float16": "float16", "__fp16": "float16", "half": "float16", "__bf16": "bfloat16",
-    "__size_t": "uint64", "__ptrdiff_t": "int64", "__signed_size_t": "int64",
+    "long double": "float64", "__size_t": "uint64", "__ptrdiff_t": "int64", "__signed_size_t": "int64",
 }  # fmt: skip
 SCALARS = {name: Scalar(name, dtype) for name, dtype in BUILTIN.items()}
 # types made of built-in ones only mean the same everywhere

@@ -31,10 +31,11 @@ REFUSED = {
         "int (A::*p)() = &A::f; A a{1}; x[0] = (a.*p)();",
         "member",
     ),
-    "goto": ("", "again: x[0] += 1; if (x[0] < 3) goto again;", "Label|Goto"),
+    "goto": ("", "again: x[0] += 1; if (x[0] < 3) goto again;", "goto"),
     "unknown PTX": ("", 'int r; asm("vabsdiff4.u32 %0, %1, %2;" : "=r"(r) : "r"(1), "r"(2)); x[0] = r;', "vabsdiff4"),
     "case inside a loop": ("", "switch (x[0]) { case 0: do { x[1] = 1; case 1: x[2] = 1; } while (0); }", "case label"),
-    "new": ("", "int* p = new int; x[0] = *p;", "CXXNewExpr"),
+    "new": ("", "int* p = new int; x[0] = *p;", "memory allocated"),
+    "malloc": ("", "int* p = (int*)malloc(4); x[0] = *p;", "memory allocated"),
     "an unknown function": ("__device__ int elsewhere(int);", "x[0] = elsewhere(1);", r"elsewhere\(\)"),
 }
 

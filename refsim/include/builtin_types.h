@@ -1,0 +1,2 @@
+// Vector types are built in.
+#pragma once

@@ -1,0 +1,2 @@
+// CUDA's driver types are not needed in kernels.
+#pragma once

@@ -1,0 +1,2 @@
+// Kernels launch no kernels.
+#pragma once

@@ -1,0 +1,2 @@
+// Atomics are built in.
+#pragma once

@@ -1,0 +1,2 @@
+// Device functions are built in.
+#pragma once

@@ -1,0 +1,2 @@
+// Types of the host's interface are not needed in kernels.
+#pragma once

@@ -1,0 +1,2 @@
+// Mathematical functions are built in.
+#pragma once

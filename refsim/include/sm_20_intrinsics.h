@@ -1,0 +1,2 @@
+// Intrinsics are built in.
+#pragma once

@@ -1,0 +1,2 @@
+// make_float4 and its like are built in.
+#pragma once
