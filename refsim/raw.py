@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from refsim.devices import Device, device_named
-from refsim.dialect import FLOATS, ITEM_BYTES, PointerType
+from refsim.dialect import ITEM_BYTES
 from refsim.engine.codegen import LaneCode, generate
-from refsim.frontends.cuda_cpp import Parameter, Translation, module_variable, translate_one
+from refsim.frontends.cuda_cpp import Translation, module_variable, translate_one
 from refsim.frontends.cuda_cpp.collection import collection_paused
+from refsim.raw_arguments import leaf_values
 
 # lane code by the identity of its translation, which is kept with it; translations are cached by their source
 _lane_codes: dict[int, tuple[Translation, LaneCode]] = {}
@@ -101,8 +101,9 @@ class RawKernel:
         if len(args) != len(parameters):
             names = ", ".join(parameter.name for parameter in parameters)
             raise TypeError(f"{self.name} takes {len(parameters)} arguments ({names}), {len(args)} were given")
+        arrays = [arg for arg in args if isinstance(arg, np.ndarray)]
         pairs = zip(parameters, args, strict=True)
-        values = [value for parameter, arg in pairs for value in _leaves(parameter, arg, self.name)]
+        values = [value for parameter, arg in pairs for value in leaf_values(parameter, arg, self.name, arrays)]
         for variable in self.translation(device).variables:
             values.append(self._variables.setdefault(variable.name, variable.initial.copy()))
         return tuple(values)
@@ -140,7 +141,8 @@ class RawKernel:
             Number of blocks, and threads per block: one to three integers.
         args
             NumPy arrays for pointers; NumPy scalars of the declared type for numbers (a Python float is a double, a
-            Python int fits any integer); structured scalars or bytes for structures.
+            Python int fits any integer); structured scalars or bytes for structures, or their members as a dictionary
+            or a sequence, with arrays for pointers.
         shared_mem
             Dynamic shared memory per block, in bytes.
         **options
@@ -207,77 +209,6 @@ class RawModule:
             )
             self.variables[name] = found.initial.copy()
         return self.variables[name]
-
-
-def _leaves(parameter: Parameter, value: Any, kernel: str) -> list[Any]:
-    """The program's arguments for one parameter."""
-    single = len(parameter.leaves) == 1 and parameter.leaves[0][1] == 0
-    if single and isinstance(parameter.leaves[0][2], PointerType):
-        return [_pointer(parameter, value, kernel)]
-    data = _raw_bytes(value)
-    if data is not None and (not single or len(data) == parameter.bytes):
-        return _from_bytes(parameter, data, kernel)
-    if not single:
-        raise TypeError(
-            f"{kernel}: parameter {parameter.name!r} is a structure of {parameter.bytes} bytes: "
-            f"pass a structured NumPy scalar or bytes, not {value!r}"
-        )
-    return [_number(parameter, str(parameter.leaves[0][2]), value, kernel)]
-
-
-def _pointer(parameter: Parameter, value: Any, kernel: str) -> Any:
-    if isinstance(value, np.ndarray) or value is None:
-        return 0 if value is None else value
-    if isinstance(value, (int, np.integer)) and int(value) == 0:
-        return 0
-    raise TypeError(f"{kernel}: parameter {parameter.name!r} is a pointer: pass a NumPy array or None, not {value!r}")
-
-
-def _raw_bytes(value: Any) -> bytes | None:
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    if isinstance(value, np.void) or (isinstance(value, np.generic) and value.dtype.kind == "c"):
-        return value.tobytes()
-    if isinstance(value, np.ndarray) and value.size == 1:
-        return value.tobytes()
-    return None
-
-
-def _from_bytes(parameter: Parameter, data: bytes, kernel: str) -> list[Any]:
-    if len(data) != parameter.bytes:
-        raise TypeError(
-            f"{kernel}: parameter {parameter.name!r} has {parameter.bytes} bytes, {len(data)} were passed"
-        )
-    values: list[Any] = []
-    for name, offset, kind in parameter.leaves:
-        if isinstance(kind, PointerType):
-            raise TypeError(f"{kernel}: a pointer inside the structure {name!r} cannot be passed")
-        dtype = np.dtype(getattr(ml_dtypes, str(kind), str(kind)))
-        values.append(np.frombuffer(data[offset : offset + dtype.itemsize], dtype)[0])
-    return values
-
-
-def _number(parameter: Parameter, kind: str, value: Any, kernel: str) -> Any:
-    """A number of the declared type; one that C++ would misread is refused."""
-    what = f"{kernel}: parameter {parameter.name!r} is {kind}"
-    if isinstance(value, (bool, np.bool_)):
-        return np.bool_(value) if kind == "bool" else int(value)
-    if kind in FLOATS:
-        given = "float64" if isinstance(value, float) and not isinstance(value, np.generic) else None
-        given = value.dtype.name if isinstance(value, np.generic) else given
-        if given != kind:
-            raise TypeError(f"{what}: pass numpy.{kind}({value!s}), not {value!r} ({given or type(value).__name__})")
-        return value
-    if not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{what}: pass an integer, not {value!r}")
-    bits = 8 * ITEM_BYTES[kind]
-    number = int(value)
-    if not -(1 << bits - 1) <= number < 1 << bits:
-        raise TypeError(f"{what}: {number} does not fit")
-    if kind == "bool":
-        return np.bool_(number != 0)
-    low = number & ((1 << bits) - 1)
-    return low - (1 << bits) if kind.startswith("int") and low >> (bits - 1) else low
 
 
 __all__ = ["RawKernel", "RawModule"]

@@ -155,6 +155,11 @@ class Batch(Reports):
         """The pointer that a 32-bit address within shared memory stands for."""
         return shared_addresses.decode(self.memories, address)
 
+    def _dynamic_name(self) -> str:
+        """What the source calls dynamic shared memory, where it has one name for it."""
+        names = {a.name.split("@")[0] for a in self.run.code.program.allocations if a.dynamic}
+        return names.pop() if len(names) == 1 else "dynamic shared memory"
+
     def _dynamic(self, allocation: Allocation, dtype: str) -> Any:
         """Dynamic shared memory: every array of it begins at the same byte."""
         item = np.dtype(dtype)
@@ -167,11 +172,11 @@ class Batch(Reports):
             if self.mixed is None:
                 word = UNSIGNED[min(declared)]
                 count = self.run.shared_bytes // min(declared)
-                self.mixed = MixedSharedMemory(self._shared_memory("dynamic shared memory", count, word))
+                self.mixed = MixedSharedMemory(self._shared_memory(self._dynamic_name(), count, word))
             return self.mixed.array(dtype)
         size = self.run.shared_bytes // item.itemsize
         if self.dynamic is None:
-            self.dynamic = self._shared_memory("dynamic shared memory", size, dtype)
+            self.dynamic = self._shared_memory(self._dynamic_name(), size, dtype)
         if self.dynamic.word != item.itemsize:
             raise UnsupportedError(
                 f"dynamic shared memory used as {self.dynamic.data.dtype} and as {dtype}: elements of different size"

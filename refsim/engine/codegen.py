@@ -220,7 +220,7 @@ class CodeGenerator(LaneExpressions):
         value = s.value
         indexes = s.place is not None and value.type == "int32" and s.name in self.uses.indices
         if indexes and isinstance(value, Binary) and value.op in ("+", "-", "*"):
-            self.emit(f"{self.name(s.name)} = {self.index_value(value, s.place)}")
+            self.emit(f"{self.name(s.name)} = {self.index_value(value, s.place, self.uses.indexed(s.name))}")
         else:
             self.emit(f"{self.name(s.name)} = {self.expression(value)}")
 

@@ -186,6 +186,7 @@ class LaneExpressions:
         self.place: Place | None = None
         self.awaited: set[int] = set()  # the volatile reads on which loops wait, by identity
         self.in_index = False
+        self.indexed: Expr | None = None  # what the offset that is written is an offset in
         self.copying = False
         self.names: dict[str, str] = {}
         self.taken: set[str] = set()
@@ -286,7 +287,7 @@ class LaneExpressions:
     def _e_convert(self, e: Convert) -> str:
         source, target = str(e.value.type), str(e.type)
         if self.in_index and source == "int32" and isinstance(e.value, Binary) and e.value.op in ("+", "-", "*"):
-            return self.index_value(e.value, self.place)
+            return self.index_value(e.value, self.place, self.indexed)
         inner = self.expression(e.value)
         if source == target or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
             return inner
@@ -330,12 +331,12 @@ class LaneExpressions:
                 right, right_bits = self._wrapped(right, kind, right_bits), limit
         return f"({left} {e.op} {right})", combined_bits(e.op, left_bits, right_bits)
 
-    def index_value(self, e: Expr, place: Place | None) -> str:
-        """An int32 sum or product that indexes memory; its overflow is reported."""
+    def index_value(self, e: Expr, place: Place | None, array: Expr | None) -> str:
+        """An int32 sum or product that indexes memory, an array where one is known; its overflow is reported."""
         source, bits = self.exact(e)
         if bits < WRAP_FREE["int32"] or place is None:
             return self._wrapped(source, "int32", bits)
-        site = self.site(place, "32-bit index", "index")
+        site = self.site(place, "32-bit index", "index", array)
         return f"B.index32(S, {site}, {source})"
 
     def _e_binary(self, e: Binary) -> str:
@@ -435,15 +436,16 @@ class LaneExpressions:
         self.emit(f"{result} = {array}.atomic(S, {site}, {e.op!r}, {used}, ({args}), {index})")
         return result
 
-    def offset(self, e: Expr) -> str:
-        """Source of an offset, in which an int32 overflow is reported."""
-        outer, self.in_index = self.in_index, True
+    def offset(self, e: Expr, pointer: Expr) -> str:
+        """Source of an offset from a pointer, in which an int32 overflow is reported."""
+        outer = self.in_index, self.indexed
+        self.in_index, self.indexed = True, pointer
         source = self.expression(e)
-        self.in_index = outer
+        self.in_index, self.indexed = outer
         return source
 
     def _e_pointeradd(self, e: PointerAdd) -> str:
-        return f"{self.expression(e.pointer)}.add({self.offset(e.offset)})"
+        return f"{self.expression(e.pointer)}.add({self.offset(e.offset, e.pointer)})"
 
     def _e_pointerdifference(self, e: PointerDifference) -> str:
         return f"pointer_difference({self.expression(e.left)}, {self.expression(e.right)})"
@@ -492,7 +494,7 @@ class LaneExpressions:
                 if index is None:
                     indices.append(str(factor))
                 else:
-                    source = self.offset(index)
+                    source = self.offset(index, pointer.pointer)
                     indices.append(source if factor == 1 else f"{source} * {factor}")
             pointer = pointer.pointer
         return (self.expression(pointer), " + ".join(indices)) if indices else None

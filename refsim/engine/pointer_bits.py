@@ -1,7 +1,7 @@
 """Pointers as 64-bit numbers, as they are kept in memory: which memory it is, and the offset in bytes.
 
 A memory gets its number when a pointer to it is first stored. The null pointer is 0; a number that no pointer was
-made into points to nothing.
+made into points to nothing, and so does an address of the host, which is smaller than any pointer's number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ OFFSET_BITS = 40
 OFFSET_MASK = (1 << OFFSET_BITS) - 1
 HALF = 1 << (OFFSET_BITS - 1)
 
-_numbers = itertools.count(1)
+HOST_ADDRESS_BITS = 48
+
+_numbers = itertools.count(1 << (HOST_ADDRESS_BITS - OFFSET_BITS))
 _number_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _memory_of: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 

@@ -82,6 +82,22 @@ class Uses:
         self.plain = frozenset(plain | loaded)
         self.indices = _index_variables(statements)
 
+    def indexed(self, variable: str) -> Expr | None:
+        """The one array that a variable's value is an index of; None if there are several."""
+        arrays = {name for pointer in self.indices[variable] for name in self._ends(pointer)}
+        return Var(next(iter(arrays)), type="int64") if len(arrays) == 1 else None
+
+    def _ends(self, pointer: str) -> set[str]:
+        """The arrays that a pointer variable may point into."""
+        seen: set[str] = set()
+        todo = [pointer]
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo.extend(self._origins.get(name, ()))
+        return {name for name in seen if name not in self._origins}
+
     def _resolve(self, expression: Expr, access: Type | None = None) -> set[str]:
         seen: set[str] = set()
         todo = list(_roots(expression))
@@ -97,20 +113,23 @@ class Uses:
         return seen
 
 
-def _index_variables(statements: list[Stmt]) -> frozenset[str]:
-    """Variables whose value goes into the offset of a pointer, directly or through other variables."""
-    found: set[str] = set()
+def _index_variables(statements: list[Stmt]) -> dict[str, set[str]]:
+    """Variables whose value goes into the offset of a pointer, directly or through others; and those pointers."""
+    found: dict[str, set[str]] = {}
     for s in statements:
         for part in walk_expressions(s):
             if isinstance(part, PointerAdd):
-                found |= {p.name for p in (part.offset, *walk_expressions(part.offset)) if isinstance(p, Var)}
+                for p in (part.offset, *walk_expressions(part.offset)):
+                    if isinstance(p, Var):
+                        found.setdefault(p.name, set()).update(_roots(part.pointer))
     size = -1
-    while size != len(found):
-        size = len(found)
+    while size != (size := sum(len(pointers) + 1 for pointers in found.values())):
         for s in statements:
             if isinstance(s, Assign) and s.name in found:
-                found |= {part.name for part in walk_expressions(s) if isinstance(part, Var)}
-    return frozenset(found)
+                for part in walk_expressions(s):
+                    if isinstance(part, Var):
+                        found.setdefault(part.name, set()).update(found[s.name])
+    return found
 
 
 def _roots(expression: Expr) -> set[str]:

@@ -58,6 +58,15 @@ def allocated(array: Array) -> Array:
     return array
 
 
+def memory_at(address: int) -> Array | None:
+    """The bytes of device memory from an address to the end of its allocation; None where there is none."""
+    for start, reference in list(_owners.items()):
+        owner = reference()
+        if owner is not None and start <= address < start + owner.nbytes:
+            return owner.reshape(-1, order="A").view(np.uint8)[address - start :]
+    return None
+
+
 def device_view(value: Any) -> Array | None:
     """The host array behind a device array of any library; None if it is not a device array.
 

@@ -141,7 +141,8 @@ class Initialisers(Constructors):
         """A list in braces as a ``std::initializer_list``: a pointer to an array, and its length."""
         array = self.memory(self.lvalue(node.inner[0]), node)
         assert isinstance(array.type, Array)
-        return Aggregate(self.type_of(node), {0: self.pointer_to(array), 8: Const(array.type.count or 0, type="uint64")})
+        count = Const(array.type.count or 0, type="uint64")
+        return Aggregate(self.type_of(node), {0: self.pointer_to(array), 8: count})
 
     def _r_cxxnewexpr(self, node: Node) -> Value:
         """``new (place) Type(...)``: an object in memory that is there."""

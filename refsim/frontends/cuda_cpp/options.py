@@ -13,7 +13,9 @@ IGNORED = frozenset(
         "--std", "-w", "--disable-warnings", "--restrict", "-restrict", "--extra-device-vectorization",
         "--expt-relaxed-constexpr", "-expt-relaxed-constexpr", "--expt-extended-lambda", "--extended-lambda",
         "-extended-lambda", "--minimal", "-minimal", "-no-source-include", "--no-source-include", "--dlink-time-opt",
-        "-dlto", "-lto", "--gen-opt-lto", "--device-int128", "-device-int128", "-ewp", "-hip-pch", "-fgpu-rdc", "-fno-gpu-rdc", "-munsafe-fp-atomics", "-ffast-math-honor-pragmas", "-ffp-contract=off", "-O0", "-O1", "-O2", "-O3", "-jitify",
+        "-dlto", "-lto", "--gen-opt-lto", "--device-int128", "-device-int128", "-ewp", "-hip-pch", "-fgpu-rdc",
+        "-fno-gpu-rdc", "-munsafe-fp-atomics", "-ffast-math-honor-pragmas", "-ffp-contract=off", "-O0", "-O1", "-O2",
+        "-O3", "-jitify",
     }
 )  # fmt: skip
 IGNORED_VALUES = (

@@ -117,3 +117,75 @@ def test_the_same_source_for_hip_and_another_warp_size() -> None:
         x = np.zeros(64, np.int32)
         assert refsim.RawKernel(code, "f")((1,), (64,), (x,), device=device).ok
         assert x.tolist() == [size] * 64
+
+
+VIEWS = """
+struct View { float* data; int shape[2]; struct { short step; const float* scale; } more; };
+extern "C" __global__ void f(View v, float* other, View* out) {
+  int i = threadIdx.x;
+  v.data[i] = v.data[i] * v.shape[1] + (v.more.scale ? v.more.scale[0] : v.more.step) + (v.data == other ? 100 : 0);
+  if (i == 0 && out) { out->data = v.data; out->shape[0] = 7; }
+}
+"""
+VIEW = np.dtype(
+    {"names": ["data", "shape", "step", "scale"], "formats": ["u8", ("i4", 2), "i2", "u8"], "offsets": [0, 8, 16, 24],
+     "itemsize": 32}
+)  # fmt: skip
+
+
+def launched_view(view: object, other: object = None) -> None:
+    assert refsim.RawKernel(VIEWS, "f")((1,), (4,), (view, other, None)).ok
+
+
+def test_a_structure_with_pointers_by_its_members() -> None:
+    x, scale = np.arange(4, dtype=np.float32), np.full(1, 0.5, np.float32)
+    launched_view({"data": x, "shape": (1, 3), "more": {"step": 2, "scale": None}})
+    assert x.tolist() == [2, 5, 8, 11]
+    launched_view((x, [1, 2], (2, scale)), x)
+    assert x.tolist() == [104.5, 110.5, 116.5, 122.5]
+
+
+def test_a_structure_with_addresses_of_the_launchs_arrays() -> None:
+    x = np.arange(8, dtype=np.float32)
+    view = np.array((x[2:].ctypes.data, (1, 10), 3, 0), VIEW)[()]
+    launched_view(view, x)
+    assert x.tolist() == [0, 1, 23, 33, 43, 53, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        ({"data": None}, "has members data, shape, more; those given are data"),
+        ((None, (1, 2)), "one value for each"),
+        ((None, (1, 2), (1.5, None)), "'v.more.step' is int16: pass an integer"),
+        ((3, (1, 2), (1, None)), "'v.data' is a pointer"),
+        (np.array((12345, (1, 10), 3, 0), VIEW)[()], "the address 0x3039 in 'v.data'"),
+    ],
+)
+def test_members_that_do_not_fit_are_named(view: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        launched_view(view)
+
+
+def test_an_address_of_the_host_in_memory_points_to_nothing() -> None:
+    code = 'extern "C" __global__ void f(float** p, float* q) { float* mine[1] = {q}; mine[0][0] = 1; p[0][0] = 2; }'
+    x = np.zeros(4, np.float32)
+    report = refsim.RawKernel(code, "f")((1,), (1,), (np.array([x.ctypes.data], np.uint64), x))
+    assert [finding.kind for finding in report.findings] == ["out_of_bounds"]
+    assert "null pointer" in report.findings[0].message
+    assert x.tolist() == [1, 0, 0, 0]
+
+
+def test_findings_name_arrays_as_the_source_does() -> None:
+    code = """extern "C" __global__ void f(const unsigned char* x, int pitch, unsigned char* out) {
+      extern __shared__ float tile[];
+      const int row = threadIdx.x, k = row * pitch;
+      if (threadIdx.x == 0) out[0] = tile[40];
+      if (threadIdx.x == 2) out[2] = x[k];
+      if (threadIdx.x == 3) out[3] = out[row * pitch];
+    }"""
+    args = (np.zeros(64, np.uint8), np.int32(2**30), np.zeros(4, np.uint8))
+    report = refsim.RawKernel(code, "f")((1,), (4,), args, shared_mem=64)
+    found = [(f.line, f.array) for f in report.findings if f.kind == "out_of_bounds" and "32-bit" in f.message]
+    assert sorted(found) == [(3, "x"), (6, "out")]
+    assert [f.array for f in report.findings if "byte 160 of shared memory 'tile'" in f.message] == ["tile"]
