@@ -75,6 +75,7 @@ def launch(
     counters: bool = False,
     lanes: str | None = None,
     schedule: str | None = None,
+    witness: bool | None = None,
 ) -> Report:
     """Run a CUDA kernel without a GPU, under checks.
 
@@ -107,6 +108,9 @@ def launch(
     schedule
         ``"seed:17"`` draws the order of blocks, warps, threads and accesses from a seed; the same seed gives the same
         order. None is what the command says, else the usual order.
+    witness
+        Look for a schedule that makes a race change the result, by running the launch again under up to 10 for each of
+        the first 4 races: `Finding.witness`. None is what the command says, else False.
 
     Returns
     -------
@@ -132,7 +136,7 @@ def launch(
     model = device_named(device)
     groups = check_groups(checks)
     blocks, threads = dimensions(grid, "grid"), dimensions(block, "block")
-    options = current_options().but(lanes=lanes, schedule=schedule)
+    options = current_options().but(lanes=lanes, schedule=schedule, witness=witness)
     turns, lanes = turns_named(options.schedule), options.lanes
     code = compiled(kernel, args, model)
     if hasattr(kernel, "program_arguments"):
@@ -158,6 +162,7 @@ def launch(
         counting,
         lanes,
         turns,
+        options.witness,
     )
     if raise_on_findings:
         report.raise_if_findings()

@@ -83,8 +83,8 @@ class Finding:
     """Something wrong (`severity` error) or worth knowing (note) that a launch did.
 
     `kind` is one of `KINDS`; `file` and `line` are those of the access; `index` is the subscript, `block` and
-    `thread` the three-dimensional coordinates of one offender; `other` is the second access of a race;
-    `count` says how many further lanes did the same at the same line.
+    `thread` the three-dimensional coordinates of one offender; `other` is the second access of a race, and `witness`
+    the schedule that shows it, if one was asked for; `count` says how many further lanes did the same at the same line.
     """
 
     kind: str
@@ -101,6 +101,7 @@ class Finding:
     dtype: str | None = None
     space: str | None = None
     other: Access | None = None
+    witness: str | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.severity}: {self.kind.replace('_', ' ')}: {self.message}"]
@@ -112,6 +113,8 @@ class Finding:
             lines.append(f"    and {self.other.where()}")
             if self.other.source:
                 lines.append(f"        {self.other.source.strip()}")
+        if self.witness is not None:
+            lines.append(f"    {self.witness}")
         return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.checks.spots import Spot
 from refsim.checks.tags import MOST_WARPS, OF_WARP, UNKNOWN
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ class Conflict:
         else:
             where = f"{me.array}[{text}] ({self.view.memory.space} memory, {between})"
             message = f"{what} of {where} with nothing that orders them"
+        found = len(run.report_out.findings)
         run.report(
             "race",
             "note" if same_value else "error",
@@ -184,3 +186,9 @@ class Conflict:
             self.view,
             pair=(self.site, run.operations[serial]),
         )
+        if len(run.report_out.findings) > found and not same_value and known is not None:
+            mine = int(self._spread(self.lanes.t)[lane])
+            run.racing[found] = (
+                Spot(int(self.batch.blocks[my_column]), mine, site.place.line),
+                Spot(int(run.batches[batch].blocks[column]), thread, other_site.place.line),
+            )

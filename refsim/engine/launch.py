@@ -14,6 +14,7 @@ import numpy as np
 from refsim.checks.findings import CHECK_GROUPS, Access, Finding, Report
 from refsim.checks.global_shadow import GlobalShadow
 from refsim.checks.order import SyncLog
+from refsim.checks.spots import Spot
 from refsim.devices import Device
 from refsim.dialect import (
     ITEM_BYTES,
@@ -35,6 +36,7 @@ from refsim.engine.pointers import NULL, Pointer
 from refsim.engine.stepwise import MOST_GROUPS, Schedule, Waits
 from refsim.engine.turns import LANES, Turns
 from refsim.engine.views import View
+from refsim.engine.witness import Inputs, add_witnesses
 from refsim.errors import UnsupportedError
 
 LANES_PER_BATCH = 65536
@@ -88,6 +90,7 @@ class Run:
         self.constants: dict[str, Any] = {}
         self.memories: list[GlobalMemory] = []
         self.report_out = Report(code.program.name, f"sim:{device.name}")
+        self.racing: dict[int, tuple[Spot, Spot]] = {}  # the two accesses of races, by position of their finding
         self._seen: set[Any] = set()
 
     # ------------------------------------------------------------------------------------- coordinates
@@ -457,6 +460,7 @@ def run_lockstep(run: Run, arguments: list[tuple[str, Any]], views: dict[str, An
                 code.function(batch, batch.everything, *values)
             except Irregular:
                 del run.report_out.findings[findings:]
+                run.racing = {position: spots for position, spots in run.racing.items() if position < findings}
                 run.batches.pop()
                 code.irregular.add((run.grid, run.block))
             except Stuck:
@@ -517,16 +521,19 @@ def execute(
     counting: Any = None,
     lanes: str = "blocks",
     turns: Turns | None = None,
+    witness: bool = False,
 ) -> Report:
     """Run a compiled kernel over its grid and report what was found; with `counting`, the code is one that counts.
 
-    Where groups of `lanes` wait for each other in vain, smaller ones try from the start.
+    Where groups of `lanes` wait for each other in vain, smaller ones try from the start. With `witness`, races
+    are given a schedule that shows them.
     """
     run = Run(code, device, grid, block, groups, shared_bytes, note_negative, counting)
     if not check_limits(run):
         return run.report_out
     arguments = flat_arguments(args, code.program.parameters)
     views, write_back = views_of(run, arguments, code)
+    inputs = Inputs(arguments) if witness else None
     plain = turns is None
     turns = Turns() if turns is None else turns
     together = code.may_wait or code.whole_grid
@@ -561,4 +568,15 @@ def execute(
         mark_written(views, arguments)
     if run.counting is not None:
         run.report_out.counters = run.counting.result(run)
+    if inputs is not None and run.racing:
+        launched = math.prod(grid) * run.threads
+
+        def again(other: Turns) -> Report:
+            deadlocks = frozenset({"synccheck"})
+            which = other.lanes(launched)
+            return execute(
+                code, device, grid, block, args, deadlocks, shared_bytes, note_negative, lanes=which, turns=other
+            )
+
+        add_witnesses(run.report_out, run.racing, launched, inputs, arguments, again)
     return run.report_out

@@ -12,7 +12,7 @@ from refsim.engine.turns import LANES, turns_named
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Groups of lanes and schedule, as in `refsim.launch`.
+    """Groups of lanes, schedule, and whether to look for witnesses, as in `refsim.launch`.
 
     Raises
     ------
@@ -22,6 +22,7 @@ class LaunchOptions:
 
     lanes: str = "auto"
     schedule: str | None = None
+    witness: bool = False
 
     def __post_init__(self) -> None:
         if self.lanes not in ("auto", *LANES):

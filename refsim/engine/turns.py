@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from refsim.checks.spots import Spot
 
 if TYPE_CHECKING:
     from refsim.engine.stepwise import Group
@@ -103,18 +104,6 @@ class Seeded(Turns):
     def burst(self) -> int:
         """How many stops a group passes at one turn."""
         return self._random.choice(self._bursts)
-
-
-@dataclass(frozen=True)
-class Spot:
-    """The first access of one thread in a source line."""
-
-    block: int
-    thread: int
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.block}/{self.thread}@{self.line}"
 
 
 class Delayed(Turns):

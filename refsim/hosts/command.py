@@ -50,6 +50,7 @@ def run(
     raise_on_findings: bool,
     lanes: str,
     schedule: str | None,
+    witness: bool,
     simulate: bool,
 ) -> None:
     """Run SCRIPT, which uses numba.cuda or cupy, without a GPU and under checks.
@@ -65,7 +66,7 @@ def run(
         session = Session(device, checks, raise_on_findings, counters or per_line or picture is not None)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    with chosen_lanes(lanes, schedule):
+    with chosen_lanes(lanes, schedule, witness):
         status = run_script(script, arguments, session, simulate)
     sys.stdout.flush()
     if session.totals is not None:

@@ -25,6 +25,7 @@ def lane_options(command: Any) -> Any:
         click.option(
             "--schedule", metavar="seed:NUMBER", help="Draw the order of blocks, warps and threads from a seed."
         ),
+        click.option("--witness", is_flag=True, help="Look for a schedule by which a race changes the result."),
     )
     for option in reversed(options):
         command = option(command)
@@ -32,11 +33,11 @@ def lane_options(command: Any) -> Any:
 
 
 @contextlib.contextmanager
-def chosen_lanes(lanes: str, schedule: str | None) -> Iterator[None]:
+def chosen_lanes(lanes: str, schedule: str | None, witness: bool) -> Iterator[None]:
     """Have all launches within run as the options say."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(launch_options(lanes=lanes, schedule=schedule))
+            stack.enter_context(launch_options(lanes=lanes, schedule=schedule, witness=witness))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         yield
