@@ -17,6 +17,7 @@ import numpy as np
 
 import kernels_cupy
 import refsim
+import refsim.counters
 from oracle.operator import find_operator
 
 PATTERNS = Path(__file__).parent / "access_patterns.cu"
@@ -246,3 +247,26 @@ def _transpose(launcher: Any, name: str) -> None:
 
 
 SUITES = {"kernels_cupy": library_jobs, "patterns": pattern_jobs}
+
+
+class Counting:
+    """A launcher that launches in the simulator and keeps the counters of each launch."""
+
+    def __init__(self) -> None:
+        self.counters: list[refsim.counters.Counters] = []
+
+    def launch(self, kernel: Any, grid: Any, block: Any, *args: Any, shared_bytes: int = 0) -> None:
+        """Run and count a kernel."""
+        report = refsim.launch(kernel, grid, block, *args, shared_bytes=shared_bytes, checks="none", counters=True)
+        assert report.counters is not None
+        self.counters.append(report.counters)
+
+    def empty(self, shape: Any, dtype: Any) -> np.ndarray:
+        """An array of any content."""
+        return aligned(np.zeros(shape, dtype))
+
+    zeros = empty
+
+    def array(self, host_array: np.ndarray) -> np.ndarray:
+        """The array itself."""
+        return host_array

@@ -78,7 +78,7 @@ def bank_wavefronts(
 
     A wavefront serves one word of each bank, to any number of lanes; at most 32 lanes. Lanes that access 8 or 16 bytes
     are served in groups of 16 or 8; loads of twice as many lanes at once, if all neighbours 1 apart, or all 2 apart,
-    load from one address.
+    load from one address. Atomic operations of several lanes on one word come one after another.
     """
     parts = max(1, width // WORD_BYTES)
     most_groups = parts * max(1, warp_size // LANES_AT_ONCE)
@@ -86,7 +86,7 @@ def bank_wavefronts(
     words = addresses // WORD_BYTES
     every = np.concatenate([words + i for i in range(parts)])
     groups = np.tile(group, parts)
-    pair_group, pair_word = distinct(groups, every)
+    pair_group, pair_word = (groups, every) if kind == "atomic" else distinct(groups, every)
     low = int(pair_group.min())
     slot = (pair_group - low) * banks + pair_word % banks
     ways = np.bincount(slot, minlength=(int(pair_group.max()) - low + 1) * banks).reshape(-1, banks)

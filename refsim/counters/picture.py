@@ -101,7 +101,7 @@ def _array(title: str, array: SharedArray, top: int) -> tuple[list[str], int, in
 
 
 def _panel(array: SharedArray, kind: str, left: int, top: int, shown: tuple[int, int], columns: int) -> list[str]:
-    """Cells of one colour are one path, and numbers of one row one text: pictures are kept in repositories."""
+    """Cells of one colour are one path, numbers of one row one text: pictures are kept in repositories."""
     rows, across = shown
     cells: dict[str, list[str]] = {}
     numbers: dict[tuple[int, str], list[str]] = {}
@@ -110,27 +110,21 @@ def _panel(array: SharedArray, kind: str, left: int, top: int, shown: tuple[int,
             word = _word(array, row * columns + column)
             value = word % array.banks if kind == "bank" else int(array.degrees[kind][word])
             colour = bank_colour(value, array.banks) if kind == "bank" else degree_colour(value)
-            cells.setdefault(colour, []).append(f"M{left + column * CELL} {top + row * CELL}h{CELL}v{CELL}h-{CELL}z")
+            cells.setdefault(colour, []).append(f"M{column} {row}h1v1h-1z")
             if kind == "bank" or value > 1:
                 ink = "#fff" if kind != "bank" and value > 8 else "#333"
-                middle = left + column * CELL + CELL / 2
-                numbers.setdefault((row, ink), []).append(f'<tspan x="{middle:g}">{value}</tspan>')
-    out = [f'<path fill="{colour}" d="{"".join(path)}"/>' for colour, path in cells.items()]
-    lines = [f"M{left} {top + row * CELL}h{across * CELL}" for row in range(rows + 1)]
-    lines += [f"M{left + column * CELL} {top}v{rows * CELL}" for column in range(across + 1)]
-    out.append(f'<path stroke="#fff" d="{"".join(lines)}"/>')
+                numbers.setdefault((row, ink), []).append(f'<tspan x="{column + 0.5}">{value}</tspan>')
+    out = [f'<g transform="translate({left} {top}) scale({CELL})" font-size=".5" text-anchor="middle">']
+    out += [f'<path fill="{colour}" d="{"".join(path)}"/>' for colour, path in cells.items()]
+    lines = [f"M0 {row}h{across}" for row in range(rows + 1)] + [f"M{column} 0v{rows}" for column in range(across + 1)]
+    out.append(f'<path stroke="#fff" stroke-width=".07" d="{"".join(lines)}"/>')
     for (row, ink), spans in numbers.items():
-        y = top + row * CELL + 10.5
-        out.append(f'<text y="{y:g}" font-size="7.5" text-anchor="middle" fill="{ink}">{"".join(spans)}</text>')
+        out.append(f'<text y="{row + 0.7:g}" fill="{ink}">{"".join(spans)}</text>')
     if kind != "bank":
         places = [divmod(place, columns) for place in sorted(_marked(array, kind))]
-        outline = "".join(
-            f"M{left + column * CELL + 1} {top + row * CELL + 1}h{CELL - 2}v{CELL - 2}h-{CELL - 2}z"
-            for row, column in places
-            if row < rows and column < across
-        )
-        out.append(f'<path fill="none" stroke="#000" stroke-width="1.4" d="{outline}"/>')
-    return out
+        outline = "".join(f"M{c} {r}h1v1h-1z" for r, c in places if r < rows and c < across)
+        out.append(f'<path fill="none" stroke="#000" stroke-width=".1" d="{outline}"/>')
+    return [*out, "</g>"]
 
 
 def grid_of(array: SharedArray) -> tuple[int, int]:

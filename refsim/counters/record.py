@@ -287,3 +287,14 @@ class Counters(Counts):
         """Active lanes per warp instruction over the warp size; None if nothing was executed."""
         executed = sum(self.warp_instructions.values())
         return sum(self.instructions.values()) / (executed * self.warp_size) if executed else None
+
+    def per_line(self) -> str:
+        """The kernel's source with counters beside each line, as text."""
+        from refsim.counters.table import per_line
+
+        return per_line(self)
+
+    def __str__(self) -> str:
+        from refsim.counters.table import table
+
+        return table(self)
