@@ -14,6 +14,8 @@ import refsim
 from refsim.checks.findings import CHECK_GROUPS, KINDS
 from refsim.cli import main
 from refsim.conformance.verdicts import Verdict
+from refsim.frontends.cuda_cpp.assembly.special import NAMES as SPECIAL_REGISTERS
+from refsim.frontends.cuda_cpp.assembly.table import GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -141,3 +143,17 @@ def test_architecture_names_files_that_exist():
     assert len(named) > 10
     for name in named:
         assert (ROOT / name).exists() or (ROOT / "refsim" / name).exists(), name
+
+
+def test_the_ptx_page_lists_the_instructions_of_the_table():
+    text = (ROOT / "docs" / "reference" / "ptx.md").read_text(encoding="utf-8")
+    listed = {}
+    for title, section in re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
+        rows = re.findall(r"^\| `(.*?)` \| (?:`(.*)`)? ?\| (?:sm_(\d+))? ?\|$", section, re.MULTILINE)
+        listed[title] = [(name, operands.replace("\\|", "|"), int(since or 0)) for name, operands, since in rows]
+    registers = listed.pop("Special registers")
+    assert not registers
+    assert listed == {
+        title: [(form.pattern, form.operands, form.capability) for form in forms] for title, forms in GROUPS.items()
+    }
+    assert re.findall(r"`(%[\w.]+)`", text) == list(SPECIAL_REGISTERS)

@@ -67,7 +67,7 @@ def _load(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
             nothing = (folding.integer(0, kind),)
             value = AtomicAt("add", there, nothing, _scope(words), m.where, type=kind)
         else:
-            value = LoadAt(there, m.where, type=kind)
+            value = LoadAt(there, m.where, volatile="volatile" in words, type=kind)
         values.append(m.keep(value))
     for name, value in zip(names, values):
         m.write(name, _extended(m, name, value))
@@ -93,7 +93,7 @@ def _store(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
         if STRONG & set(words):
             m.emit(Effect(AtomicAt("exch", there, (value,), _scope(words), m.where, type=kind)))
         else:
-            m.emit(StoreAt(there, value, m.where))
+            m.emit(StoreAt(there, value, m.where, "volatile" in words))
 
 
 def _narrowed(m: Machine, name: str, kind: str) -> Expr:
