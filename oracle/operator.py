@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from oracle.error import envelope, exact
-from oracle.formats import Format, format_of
+from oracle.choices import Choice, is_choice
+from oracle.error import ErrorBounded, envelope, exact
+from oracle.formats import Format, format_of, round_to
 from oracle.numerics import Numerics
-from oracle.signature import FLOAT_DTYPES, Array, InputError, Output, Signature, signature_of
+from oracle.signature import FLOAT_DTYPES, Array, InputError, Output, Signature, outputs_of, signature_of
 
 Check = Callable[[Mapping[str, int], Mapping[str, Any]], "str | None"]
 
@@ -37,6 +40,8 @@ class Expected:
         The output's number format; the acceptance rule rounds to it.
     compute : str
         Name of the format in which the implementation promised to compute.
+    choice : Interval or Selection, optional
+        What is right where several integers are; ``value`` then holds the definition's own.
     """
 
     name: str
@@ -45,18 +50,26 @@ class Expected:
     sigma: Array
     format: Format
     compute: str
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of an operator: a plain NumPy function and the outputs that it gives."""
+    """One step of an operator: a plain NumPy function, and the outputs that it gives.
+
+    `arrays` are its arguments: inputs of the operator, and outputs of earlier stages. Those it is given as the
+    implementation returned them, so that each stage is judged on its own; `params` are the parameters that it takes.
+    """
 
     outputs: tuple[Output, ...]
     function: Callable[..., Any]
+    arrays: tuple[str, ...]
+    params: tuple[str, ...]
 
-    def run(self, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+    def run(self, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
         """The outputs, in order, on arrays of either kind."""
-        result = self.function(*inputs.values(), **params)
+        taken = {name: params[name] for name in self.params}
+        result = self.function(*(arrays[name] for name in self.arrays), **taken)
         return result if isinstance(result, tuple) else (result,)
 
 
@@ -120,16 +133,52 @@ class Operator:
             raise InputError(f"{self.name}: {problem}")
         return sizes
 
+    @property
+    def staged(self) -> bool:
+        """Whether some outputs depend on what the implementation returned for others."""
+        return len(self.stages) > 1
+
+    def stage(self, function: Callable[..., Any]) -> Operator:
+        """Add a stage: a decorator of a function that follows the operator's own.
+
+        Its positional arguments are inputs and outputs of earlier stages by name, its keyword arguments parameters;
+        its result is annotated like an operator's.
+        """
+        hints = typing.get_type_hints(function, include_extras=True)
+        outputs = outputs_of(self.name, hints.get("return"))
+        stage = _stage(self.name, outputs, function)
+        known = {*self.inputs, *(output.name for output in self.outputs)}
+        for name in stage.arrays:
+            if name not in known:
+                raise TypeError(f"{self.name}: stage argument {name} is neither an input nor an earlier output")
+        object.__setattr__(self, "signature", replace(self.signature, outputs=(*self.outputs, *outputs)))
+        object.__setattr__(self, "stages", (*self.stages, stage))
+        return self
+
     def value(self, inputs: Mapping[str, Array | None], params: Mapping[str, Any]) -> tuple[Array, ...]:
-        """Outputs of the definition in float64, in order. Raises InputError as ``validate`` does."""
+        """Outputs of the definition, in order: float64, and integers where they are. Raises as ``validate`` does."""
         self.validate(inputs, params)
-        lifted = {name: _lift(array, lambda x: x.astype(np.float64)) for name, array in self._arguments(inputs)}
-        return tuple(np.asarray(value) for value in self._run(lifted, params))
+        arrays = self._lifted(inputs, lambda x: x.astype(np.float64))
+        values = []
+        for output, result in self._run(arrays, inputs, params, lambda stored: stored, {}):
+            value = result.ids if is_choice(result) else np.asarray(result)
+            values.append(value if value.dtype.kind in "iu" else self._whole(value, output, inputs, params))
+        return tuple(values)
 
     def expect(
-        self, inputs: Mapping[str, Array | None], params: Mapping[str, Any], numerics: Numerics
+        self,
+        inputs: Mapping[str, Array | None],
+        params: Mapping[str, Any],
+        numerics: Numerics,
+        returned: Mapping[str, Array] | None = None,
     ) -> tuple[Expected, ...]:
         """Outputs with the envelope that any implementation keeping ``numerics`` stays in.
+
+        Parameters
+        ----------
+        returned
+            What an implementation gave for outputs that later stages depend on, by name. Those that are left out are
+            the definition's own, rounded.
 
         Raises
         ------
@@ -137,18 +186,34 @@ class Operator:
             As ``validate`` does.
         """
         self.validate(inputs, params)
-        lifted = {name: _lift(array, lambda x: exact(x, numerics)) for name, array in self._arguments(inputs)}
+        lift = partial(exact, numerics=numerics)
+        arrays = self._lifted(inputs, lift)
         expected = []
-        for output, result in zip(self.outputs, self._run(lifted, params), strict=True):
-            output_format = self.output_format(output, inputs)
-            settled = envelope(result, output_format)
-            expected.append(
-                Expected(output.name, settled.value, settled.bound, settled.sigma, output_format, numerics.compute)
-            )
+        for output, result in self._run(arrays, inputs, params, lift, returned or {}):
+            output_format = self.output_format(output, inputs, params)
+            name, zero = output.name, np.zeros(())
+            if is_choice(result):
+                zeros = np.zeros(result.ids.shape)
+                expected.append(Expected(name, result.ids, zeros, zeros, output_format, numerics.compute, result))
+            elif not isinstance(result, ErrorBounded):  # plain integers
+                value = np.asarray(result)
+                zeros = zero + np.zeros(value.shape)
+                expected.append(Expected(name, value, zeros, zeros, output_format, numerics.compute))
+            else:
+                settled = envelope(result, output_format)
+                parts = settled.value, settled.bound, settled.sigma
+                expected.append(Expected(name, *parts, output_format, numerics.compute))
         return tuple(expected)
 
-    def output_format(self, output: Output, inputs: Mapping[str, Array | None]) -> Format:
-        """Number format of an output for inputs of given dtypes."""
+    def output_format(
+        self, output: Output, inputs: Mapping[str, Array | None], params: Mapping[str, Any] | None = None
+    ) -> Format:
+        """Number format of an output for inputs of given dtypes and given parameters."""
+        chosen = self.signature.complete(params or {})[output.chosen_by] if output.chosen_by else None
+        name = output.dtype if chosen is None else str(chosen)
+        if name is not None:
+            return format_of(name)
+        assert output.like is not None
         source = inputs[output.like]
         if source is None:
             raise InputError(f"{self.name}: input {output.like} is missing")
@@ -156,18 +221,55 @@ class Operator:
             return format_of("float64" if source.dtype == np.float64 else "float32")
         return format_of(source.dtype)
 
-    def _arguments(self, inputs: Mapping[str, Array | None]) -> Iterator[tuple[str, Array | None]]:
-        return ((name, inputs.get(name)) for name in self.inputs)
+    def _lifted(self, inputs: Mapping[str, Array | None], floats: Callable[[Array], Any]) -> dict[str, Any]:
+        """Numbers through ``floats``; indices and absent inputs as they are."""
+        lifted: dict[str, Any] = {}
+        for name, spec in self.inputs.items():
+            array = inputs.get(name)
+            lifted[name] = array if array is None or spec.kind == "integer" else floats(array)
+        return lifted
 
-    def _run(self, lifted: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _whole(
+        self, value: Array, output: Output, inputs: Mapping[str, Array | None], params: Mapping[str, Any]
+    ) -> Array:
+        """Numbers that an output stores as integers, rounded; other numbers as they are."""
+        output_format = self.output_format(output, inputs, params)
+        return round_to(value, output_format) if output_format.is_integer else value
+
+    def _run(
+        self,
+        arrays: dict[str, Any],
+        inputs: Mapping[str, Array | None],
+        params: Mapping[str, Any],
+        lift: Callable[[Array], Any],
+        returned: Mapping[str, Array],
+    ) -> Iterator[tuple[Output, Any]]:
+        """Each output with its result; later stages get what was returned, or else the rounded result."""
         complete = self.signature.complete(params)
-        with np.errstate(all="ignore"):
-            return tuple(value for stage in self.stages for value in stage.run(lifted, complete))
+        for number, stage in enumerate(self.stages):
+            with np.errstate(all="ignore"):
+                results = stage.run(arrays, complete)
+            yield from zip(stage.outputs, results, strict=True)
+            if number + 1 == len(self.stages):
+                return
+            for output, result in zip(stage.outputs, results, strict=True):
+                stored = returned.get(output.name)
+                if stored is None:
+                    value = result.ids if is_choice(result) else getattr(result, "value", result)
+                    target = self.output_format(output, inputs, params)
+                    stored = value if np.asarray(value).dtype.kind in "iu" else round_to(value, target)
+                elif stored.dtype.kind not in "iu" or format_of(stored.dtype).name == "int8":
+                    stored = stored.astype(np.float64)
+                arrays[output.name] = stored if stored.dtype.kind in "iu" else lift(stored)
 
 
-def _lift(array: Array | None, floats: Callable[[Array], Any]) -> Any:
-    """Floating-point arrays through ``floats``; indices and absent inputs as they are."""
-    return array if array is None or array.dtype.kind in "iu" else floats(array)
+def _stage(operator: str, outputs: tuple[Output, ...], function: Callable[..., Any]) -> Stage:
+    """The stage that a function is: its positional arguments are arrays, its keyword arguments parameters."""
+    arrays: list[str] = []
+    params: list[str] = []
+    for argument in inspect.signature(function).parameters.values():
+        (params if argument.kind is inspect.Parameter.KEYWORD_ONLY else arrays).append(argument.name)
+    return Stage(outputs, function, tuple(arrays), tuple(params))
 
 
 OPERATORS: dict[str, Operator] = {}
@@ -177,7 +279,9 @@ class UnknownOperatorError(LookupError):
     """No operator has the name that was asked for; the message suggests the nearest one."""
 
 
-def operator(family: str, check: Check | None = None) -> Callable[[Callable[..., Any]], Operator]:
+def operator(
+    family: str, check: Check | None = None, dtypes: tuple[str, ...] = FLOAT_DTYPES
+) -> Callable[[Callable[..., Any]], Operator]:
     """Register a plain NumPy function as an operator.
 
     Parameters
@@ -187,15 +291,17 @@ def operator(family: str, check: Check | None = None) -> Callable[[Callable[...,
     check : function, optional
         Given the sizes of the named dimensions and the complete parameters, returns what is wrong with their
         combination, or None.
+    dtypes : tuple of str
+        The dtypes that inputs without one of their own may have; a case has one of them.
     """
 
     def register(function: Callable[..., Any]) -> Operator:
         name = function.__name__
         if name in OPERATORS:
             raise ValueError(f"operator {name} is registered twice")
-        signature = signature_of(name, function)
+        signature = signature_of(name, function, dtypes)
         doc = inspect.cleandoc(function.__doc__ or "")
-        record = Operator(name, family, signature, (Stage(signature.outputs, function),), doc, check)
+        record = Operator(name, family, signature, (_stage(name, signature.outputs, function),), doc, check, dtypes)
         object.__setattr__(record, "__doc__", function.__doc__)
         OPERATORS[name] = record
         return record

@@ -23,33 +23,51 @@ class InputError(ValueError):
 
 @dataclass(frozen=True)
 class Floats:
-    """Annotation of a floating-point input: its dimensions by name, ``...`` for any leading ones.
+    """Annotation of an input of numbers: its dimensions by name, ``...`` for any leading ones.
 
-    ``transposed_by`` names a boolean parameter under which the dimensions arrive in reverse order.
+    ``transposed_by`` names a boolean parameter under which the dimensions arrive in reverse order. ``dtype`` is the
+    input's own dtype, or several that it may have; without it the input has the operator's dtype, which all such
+    inputs share.
     """
 
     dims: str
     transposed_by: str | None = None
+    dtype: str | tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Integers:
-    """Annotation of an integer input (int32 or int64) whose values lie in ``0 <= value < below`` (a dimension)."""
+    """Annotation of an input of indices, counts or packed codes, which the analysis sees as plain integers.
+
+    Values lie in ``low <= value < below``; ``below`` is a dimension, a number, or None for no limit. ``dtype`` is the
+    input's own dtype; without it int32 and int64 are taken.
+    """
 
     dims: str
-    below: str
+    below: str | int | None = None
+    low: int = 0
+    dtype: str | None = None
 
 
 @dataclass(frozen=True)
 class Output:
-    """Annotation of a result: its name, and the input whose dtype it has.
+    """Annotation of a result: its name, and where its dtype comes from.
 
-    A ``statistic`` is float32 instead, and float64 for float64 inputs.
+    ``like`` names an input whose dtype it has; a ``statistic`` is float32 instead, and float64 for float64 inputs.
+    ``dtype`` is a dtype by name, ``chosen_by`` a parameter that holds one (None there: the dtype of ``like``).
+    A result of an integer dtype is an array of plain integers (compared bit for bit), numbers (rounded half to even
+    and saturated), or a choice of `oracle.choices`.
     """
 
     name: str
-    like: str
+    like: str | None = None
     statistic: bool = False
+    dtype: str | None = None
+    chosen_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.like is None and self.dtype is None and self.chosen_by is None:
+            raise TypeError(f"output {self.name}: say like=, dtype= or chosen_by=")
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,9 @@ class Input:
     kind: Literal["float", "integer"]
     optional: bool = False
     transposed_by: str | None = None
-    below: str | None = None
+    below: str | int | None = None
+    low: int = 0
+    dtypes: tuple[str, ...] = ()
 
     def order(self, params: Mapping[str, Any]) -> tuple[str, ...]:
         """Dimension names in the order in which the array has them under ``params``."""
@@ -120,6 +140,7 @@ class Signature:
     inputs: dict[str, Input]
     params: dict[str, Param]
     outputs: tuple[Output, ...]
+    dtypes: tuple[str, ...] = FLOAT_DTYPES
 
     def complete(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters, defaults filled in.
@@ -207,11 +228,11 @@ class Signature:
     def _check_dtypes(self, inputs: Mapping[str, Array | None]) -> None:
         first: tuple[str, str] | None = None
         for name, array in self.given(inputs).items():
-            kind, dtype = self.inputs[name].kind, array.dtype.name
-            allowed = FLOAT_DTYPES if kind == "float" else INTEGER_DTYPES
+            spec, dtype = self.inputs[name], array.dtype.name
+            allowed = spec.dtypes or (self.dtypes if spec.kind == "float" else INTEGER_DTYPES)
             if dtype not in allowed:
                 raise InputError(f"{self.operator}: {name} has dtype {dtype}; expected one of {', '.join(allowed)}")
-            if kind == "float":
+            if spec.kind == "float" and not spec.dtypes:
                 first = first or (name, dtype)
                 if dtype != first[1]:
                     raise InputError(
@@ -221,20 +242,21 @@ class Signature:
 
     def _check_indices(self, inputs: Mapping[str, Array | None], sizes: Mapping[str, int]) -> None:
         for name, array in self.given(inputs).items():
-            below = self.inputs[name].below
-            if below is None or array.size == 0:
+            spec = self.inputs[name]
+            if spec.kind == "float" or array.size == 0:
                 continue
-            wrong = (array < 0) | (array >= sizes[below])
+            limit = sizes[spec.below] if isinstance(spec.below, str) else spec.below
+            wrong = (array < spec.low) if limit is None else (array < spec.low) | (array >= limit)
             if wrong.any():
                 at = tuple(int(axis[0]) for axis in np.nonzero(wrong))
-                raise InputError(
-                    f"{self.operator}: {name}[{', '.join(map(str, at))}] = {array[at]} "
-                    f"must be at least 0 and below {below} = {sizes[below]}"
-                )
+                named = f"{spec.below} = {limit}" if isinstance(spec.below, str) else str(limit)
+                wanted = f"at least {spec.low}" + ("" if limit is None else f" and below {named}")
+                where = f"{name}[{', '.join(map(str, at))}]"
+                raise InputError(f"{self.operator}: {where} = {array[at]} must be {wanted}")
 
 
-def signature_of(name: str, function: Callable[..., Any]) -> Signature:
-    """Read an operator's signature from the annotations of its function.
+def signature_of(name: str, function: Callable[..., Any], dtypes: tuple[str, ...] = FLOAT_DTYPES) -> Signature:
+    """Read an operator's signature from the annotations of its function; ``dtypes`` are the operator's own.
 
     Raises
     ------
@@ -251,16 +273,19 @@ def signature_of(name: str, function: Callable[..., Any]) -> Signature:
             params[argument.name] = _param(argument.name, hints[argument.name], argument.default)
         else:
             inputs[argument.name] = _input(name, argument.name, hints[argument.name], argument.default is None)
-    return Signature(name, inputs, params, _outputs(name, hints.get("return")))
+    return Signature(name, inputs, params, outputs_of(name, hints.get("return")), dtypes)
 
 
 def _input(operator: str, name: str, hint: Any, optional: bool) -> Input:
     for member in (hint, *typing.get_args(hint)):
         for note in getattr(member, "__metadata__", ()):
             if isinstance(note, Floats):
-                return Input(name, tuple(note.dims.split()), "float", optional, note.transposed_by)
+                own = (note.dtype,) if isinstance(note.dtype, str) else note.dtype or ()
+                return Input(name, tuple(note.dims.split()), "float", optional, note.transposed_by, dtypes=own)
             if isinstance(note, Integers):
-                return Input(name, tuple(note.dims.split()), "integer", optional, below=note.below)
+                own = (note.dtype,) if note.dtype else ()
+                dims = tuple(note.dims.split())
+                return Input(name, dims, "integer", optional, below=note.below, low=note.low, dtypes=own)
     raise TypeError(f"{operator}: input {name} must be annotated Annotated[Array, Floats(...)] or Integers(...)")
 
 
@@ -280,7 +305,8 @@ def _param(name: str, hint: Any, default: Any) -> Param:
     return Param(name, tuple(kinds), default, choices, limits)
 
 
-def _outputs(operator: str, hint: Any) -> tuple[Output, ...]:
+def outputs_of(operator: str, hint: Any) -> tuple[Output, ...]:
+    """The outputs that an annotated result names, in order."""
     members = typing.get_args(hint) if typing.get_origin(hint) is tuple else (hint,)
     notes = [note for member in members for note in getattr(member, "__metadata__", ())]
     outputs = tuple(note for note in notes if isinstance(note, Output))

@@ -11,9 +11,9 @@ import numpy as np
 
 from oracle.cases.layouts import LAYOUTS
 from oracle.cases.recipes import recipe_of
-from oracle.formats import FORMATS, cast
+from oracle.formats import cast, format_of
 from oracle.operator import Operator, find_operator
-from oracle.signature import Array, InputError
+from oracle.signature import Array, Input, InputError
 
 # What the fields are in JSON; what the values must be is checked when the case is made.
 FIELDS: tuple[tuple[str, Any, str], ...] = (
@@ -73,7 +73,7 @@ class Case:
         signature = find_operator(self.operator).signature
         recipe = recipe_of(self.operator)
         params = signature.complete(self.params)
-        number_format = FORMATS[self.dtype]
+        number_format = format_of(self.dtype)
         shapes = {
             name: signature.shape_of(name, self.dims, params) for name in signature.inputs if name not in self.absent
         }
@@ -81,7 +81,8 @@ class Case:
         drawn = recipe.classes[self.value_class](rng, shapes, params, number_format)
         place = LAYOUTS[self.layout]
         return {
-            name: None if name in self.absent else place(_stored(drawn[name], self.dtype)) for name in signature.inputs
+            name: None if name in self.absent else place(_stored(drawn[name], spec, self.dtype))
+            for name, spec in signature.inputs.items()
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -142,11 +143,19 @@ def _require(what: str, value: str, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{what} {value!r} is unknown; known: {', '.join(allowed)}")
 
 
-def _stored(values: Array, dtype: str) -> Array:
-    """Indices as they are drawn, numbers rounded to the dtype; only what was drawn as an infinity is one."""
-    if values.dtype.kind in "iu":
-        return values
-    stored = cast(values, FORMATS[dtype], saturate=True)
-    infinite = np.isinf(values)
-    stored[infinite] = values[infinite]
+def _stored(values: Array, spec: Input, dtype: str) -> Array:
+    """What was drawn in the input's dtype: indices as they are, numbers rounded; only what was infinite is so.
+
+    An input that may have several dtypes of its own is drawn in one of them.
+    """
+    if spec.kind == "integer":
+        return values.astype(spec.dtypes[0]) if spec.dtypes else values
+    if spec.dtypes:
+        drawn = values.dtype.name
+        dtype = drawn if drawn in spec.dtypes and drawn != "float64" else spec.dtypes[0]
+    target = format_of(dtype)
+    stored = cast(values.astype(np.float64), target, saturate=True)
+    if target.has_infinity:
+        infinite = np.isinf(values.astype(np.float64))
+        stored[infinite] = values[infinite]
     return stored

@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from oracle.formats import format_of
 from oracle.signature import Array
 
 
 def _poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """A buffer of NaN, or of the largest integer: reading it spoils a result or leaves every table."""
-    return np.full(shape, np.iinfo(dtype).max if dtype.kind in "iu" else np.nan, dtype)
+    if dtype.kind in "iu":
+        return np.full(shape, np.iinfo(dtype).max, dtype)
+    number_format = format_of(dtype)
+    poison = np.nan if number_format.has_nan else number_format.max
+    return np.full(shape, poison, np.float64).astype(dtype)
 
 
 def contiguous(values: Array) -> Array:

@@ -142,18 +142,18 @@ def _floating(
     )
 
 
-def _integer(name: str, dtype: DTypeLike, bits: int) -> Format:
-    """The record of a two's complement integer format."""
+def _integer(name: str, dtype: DTypeLike, bits: int, signed: bool = True) -> Format:
+    """The record of an integer format, two's complement where it is signed."""
     return Format(
         name=name,
         exponent_bits=0,
-        mantissa_bits=bits - 1,
+        mantissa_bits=bits - signed,
         bias=0,
-        max=2.0 ** (bits - 1) - 1,
-        lowest=-(2.0 ** (bits - 1)),
+        max=2.0 ** (bits - signed) - 1,
+        lowest=-(2.0 ** (bits - 1)) if signed else 0.0,
         min_normal=1.0,
         min_subnormal=1.0,
-        signed=True,
+        signed=signed,
         signed_zero=False,
         has_infinity=False,
         nan="none",
@@ -198,7 +198,12 @@ FORMATS: dict[str, Format] = {
 }
 """Every format by name."""
 
-_BY_DTYPE = {format.dtype: format for format in FORMATS.values()}
+COUNTING: dict[str, Format] = {
+    format.name: format for format in (_integer("int32", np.int32, 32), _integer("uint8", np.uint8, 8, signed=False))
+}
+"""Integer types that hold indices, counts and packed codes, by name; no operator computes in them."""
+
+_BY_DTYPE = {format.dtype: format for format in (*FORMATS.values(), *COUNTING.values())}
 
 
 def format_of(name_or_dtype: str | DTypeLike | Format) -> Format:
@@ -212,7 +217,7 @@ def format_of(name_or_dtype: str | DTypeLike | Format) -> Format:
     if isinstance(name_or_dtype, Format):
         return name_or_dtype
     if isinstance(name_or_dtype, str):
-        found = FORMATS.get(name_or_dtype)
+        found = FORMATS.get(name_or_dtype) or COUNTING.get(name_or_dtype)
     elif name_or_dtype is None:  # NumPy would read it as float64
         found = None
     else:

@@ -57,6 +57,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 ``np.sort``, ``np.rint`` and ``np.sign`` are refused on error-bounded arrays. Integer and bool arrays stay plain.
 """
 
+from oracle.vocabulary.discrete import chosen, exact_value, located
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid
 from oracle.vocabulary.products import accumulate, chain, scaled
 from oracle.vocabulary.roundings import may_round, round_to_format
@@ -65,8 +66,11 @@ from oracle.vocabulary.softmax import hull, pivot, rescaled
 __all__ = [
     "accumulate",
     "chain",
+    "chosen",
     "erf",
+    "exact_value",
     "hull",
+    "located",
     "may_round",
     "pivot",
     "rescaled",

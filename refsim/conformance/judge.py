@@ -48,6 +48,7 @@ class Judge:
 
     def __init__(self, expected: Expected) -> None:
         self.expected = expected
+        self.choice = expected.choice
         value, bound = np.asarray(expected.value, np.float64), np.asarray(expected.bound, np.float64)
         with np.errstate(all="ignore"):
             exact = (bound == 0) | ~np.isfinite(value)
@@ -62,6 +63,8 @@ class Judge:
     @property
     def has_power(self) -> bool:
         """Whether the bound tells anything: finite everywhere, and below the value itself for half the elements."""
+        if self.choice is not None:
+            return True
         return not self.unjudged.any() and 2 * int(self.vacuous.sum()) <= self.value.size
 
     def refuses(self, candidate: np.ndarray[Any, Any]) -> bool:
@@ -73,6 +76,8 @@ class Judge:
         problem = self._form(got)
         if problem:
             return problem
+        if self.choice is not None:
+            return self._judge_choice(np.asarray(got))
         returned = np.asarray(got).astype(np.float64)
         outside = self._outside(returned)
         half_step = self._half_step(returned)
@@ -93,6 +98,10 @@ class Judge:
             return Judgement(Verdict.INCONCLUSIVE, margin, "bound", text, total=total)
         return Judgement(Verdict.PASS, margin, total=total)
 
+    def well_formed(self, got: object) -> bool:
+        """Whether what was returned is an array of the right shape and dtype."""
+        return self._form(got) is None
+
     def _form(self, got: object) -> Judgement | None:
         """What is wrong with the type, the shape or the dtype."""
         name, number_format = self.expected.name, self.expected.format
@@ -109,7 +118,27 @@ class Judge:
             return Judgement(Verdict.FAIL, np.inf, "dtype", text)
         return None
 
+    def _judge_choice(self, got: np.ndarray[Any, Any]) -> Judgement:
+        """Verdict on integers of which several may be right."""
+        assert self.choice is not None
+        outside = self.choice.wrong(got)
+        wrong, total = int(outside.sum()), got.size
+        if not wrong:
+            return Judgement(Verdict.PASS, total=total)
+        at = np.unravel_index(int(outside.argmax()), outside.shape)
+        index = tuple(int(axis) for axis in at)
+        want, was = int(self.value[at]), int(got[at])
+        element = Element(self.expected.name, index, float(want), float(want), float(was), "choice")
+        where = f"[{', '.join(map(str, index))}]" if index else ""
+        text = (
+            f"{self.expected.name}{where} = {was}, which no honest implementation can choose; "
+            f"the definition has {want} ({wrong} of {total} elements wrong; rule: choice)"
+        )
+        return Judgement(Verdict.FAIL, np.inf, "choice", text, element, wrong, total)
+
     def _outside(self, returned: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self.choice is not None:
+            return self.choice.wrong(returned)
         inside = (self.low <= returned) & (returned <= self.high)
         inside |= np.isnan(self.value) & np.isnan(returned)
         return ~(inside | self.unjudged)

@@ -43,6 +43,8 @@ def cheats(
     rows = value.reshape(-1, shape[-1]) if len(shape) > 1 and shape[-1] else value.reshape(-1, 1)
     if len(rows) > 1:
         answers["permuted rows"] = np.roll(rows, 1, axis=0).reshape(shape)
+    if not expected.format.has_nan:
+        answers = {name: np.nan_to_num(answer) for name, answer in answers.items()}
     return {name: round_to(answer, expected.format) for name, answer in answers.items()}
 
 

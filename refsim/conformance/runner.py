@@ -15,6 +15,7 @@ import numpy as np
 from oracle.cases import Case, buffer_of, make_cases
 from oracle.numerics import Numerics
 from oracle.operator import find_operator
+from oracle.relations import Relation, relations_of
 from refsim.conformance.backends.backend import Backend, Capability, Refused, RunResult
 from refsim.conformance.judge import Judge, Judgement
 from refsim.conformance.power import Refusals, accepted_cheats, refusals
@@ -23,6 +24,8 @@ from refsim.errors import brief
 
 # Every how many cases a run is repeated, to see that it gives the same bits again.
 REPEAT_EVERY = 5
+# On how many cases of a row each relation is tried.
+RELATION_CASES = 2
 # Which verdict of several outputs, or of several cases, counts.
 GRAVITY = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.SUSPECT, Verdict.ERROR, Verdict.FAIL)
 
@@ -35,8 +38,20 @@ class Prepared:
 
     case: Case
     params: Mapping[str, Any]
+    numerics: Numerics
     judges: tuple[Judge, ...]
     refused_cheats: Refusals
+
+    def judges_of(self, outputs: Sequence[Any]) -> tuple[Judge, ...]:
+        """The judges of what an implementation returned: later stages start from its own earlier outputs."""
+        record = find_operator(self.case.operator)
+        if not record.staged:
+            return self.judges
+        returned = {
+            judge.expected.name: got for judge, got in zip(self.judges, outputs, strict=True) if judge.well_formed(got)
+        }
+        expected = record.expect(self.case.inputs(), self.params, self.numerics, returned)
+        return tuple(Judge(part) for part in expected)
 
 
 @dataclass(frozen=True)
@@ -115,7 +130,7 @@ def prepare(cases: Sequence[Case], numerics: Numerics) -> Iterator[Prepared]:
         inputs = case.inputs()
         params = record.signature.complete(case.params)
         judges = tuple(Judge(expected) for expected in record.expect(inputs, params, numerics))
-        yield Prepared(case, params, judges, refusals(judges, inputs, previous))
+        yield Prepared(case, params, numerics, judges, refusals(judges, inputs, previous))
         previous = {judge.expected.name: judge.value for judge in judges}
 
 
@@ -129,8 +144,10 @@ def check_row(
     """Run and judge one operator by one kernel in one dtype."""
     outcomes = []
     judged: list[Refusals] = []
+    relations = relations_of(row.operator)
     for number, item in enumerate(prepared):
-        outcome = run_case(backend, row, item, repeat=number % REPEAT_EVERY == 0)
+        related = [relations[number % len(relations)]] if relations and number < len(relations) * RELATION_CASES else []
+        outcome = run_case(backend, row, item, repeat=number % REPEAT_EVERY == 0, relations=related)
         outcomes.append(outcome)
         if outcome.verdict in (Verdict.PASS, Verdict.SUSPECT):
             judged.append(item.refused_cheats)
@@ -154,8 +171,13 @@ def check_row(
     )
 
 
-def run_case(backend: Backend, row: Capability, item: Prepared, repeat: bool) -> Outcome:
-    """Run one case and judge it. Where ``repeat``, on arrays that held something else before, and once more after."""
+def run_case(
+    backend: Backend, row: Capability, item: Prepared, repeat: bool, relations: Sequence[Relation] = ()
+) -> Outcome:
+    """Run one case and judge it. Where ``repeat``, on arrays that held something else before, and once more after.
+
+    The relations are tried last, on a case that passed.
+    """
     inputs = item.case.inputs()
     if repeat:
         _run_on_others(backend, row, item, inputs)
@@ -173,7 +195,32 @@ def run_case(backend: Backend, row: Capability, item: Prepared, repeat: bool) ->
     problem = _conduct(item, result, again, changed)
     if problem:
         return problem
-    return _judged(item, result)
+    outcome = _judged(item, result)
+    if outcome.verdict is Verdict.PASS and result.deterministic:
+        return _related(backend, row, item, relations) or outcome
+    return outcome
+
+
+def _related(backend: Backend, row: Capability, item: Prepared, relations: Sequence[Relation]) -> Outcome | None:
+    """The first relation that a backend breaks on a case; None if it keeps them all."""
+
+    def run(inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(np.asarray(output) for output in _run(backend, row, inputs, params).outputs)
+
+    for relation in relations:
+        rng = np.random.default_rng(item.case.seed)
+        try:
+            broken = relation.holds(run, item.case.inputs(), dict(item.params), rng)
+        except Refused:
+            continue  # the other run is one that the backend does not serve
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever it raises is its own fault
+            return _raised(item.case, error)
+        if broken:
+            text = f"{relation.name} does not hold ({relation.statement.rstrip('.')}): {broken}"
+            return _fails(item, "relation", text)
+    return None
 
 
 def _run(backend: Backend, row: Capability, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> RunResult:
@@ -237,7 +284,8 @@ def _holds_numbers(output: Any) -> bool:
 
 
 def _judged(item: Prepared, result: RunResult) -> Outcome:
-    judgements = [judge.judge(got) for judge, got in zip(item.judges, result.outputs, strict=True)]
+    judges = item.judges_of(result.outputs)
+    judgements = [judge.judge(got) for judge, got in zip(judges, result.outputs, strict=True)]
     worst = max(judgements, key=lambda judgement: GRAVITY.index(judgement.verdict))
     margin = max(judgement.margin for judgement in judgements)
     if worst.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):

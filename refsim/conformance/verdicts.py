@@ -41,8 +41,9 @@ class Element:
         The interval that is accepted there.
     got : float
         What was returned.
-    rule : {"exact", "bound", "sigma", "nan", "infinity"}
-        ``exact``: one value only is accepted; ``bound``: the guaranteed bound; ``sigma``: the statistical tier;
+    rule : {"exact", "bound", "choice", "sigma", "nan", "infinity"}
+        ``exact``: one value only is accepted; ``bound``: the guaranteed bound; ``choice``: integers of which several
+        may be right; ``sigma``: the statistical tier;
         ``nan``, ``infinity``: which of the two was expected or not.
     """
 
@@ -61,8 +62,8 @@ class Failure:
     Attributes
     ----------
     reason : str
-        ``value``, ``exact value``, ``nan``, ``shape``, ``dtype``, ``outputs``, ``mutated input``,
-        ``nondeterministic``, ``simulator finding``, ``statistics``, ``exception``.
+        ``value``, ``exact value``, ``choice``, ``nan``, ``shape``, ``dtype``, ``outputs``, ``mutated input``,
+        ``nondeterministic``, ``relation``, ``simulator finding``, ``statistics``, ``exception``.
     message : str
         One paragraph.
     wrong, total : int

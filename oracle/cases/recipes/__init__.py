@@ -3,14 +3,9 @@
 from oracle.cases.recipes import attention, gemm, norm, reduce, rope
 from oracle.cases.recipes.recipe import Recipe, Structure
 
-RECIPES: dict[str, Recipe] = {
-    "sum": reduce.SUM,
-    "softmax": reduce.SOFTMAX,
-    "matmul": gemm.MATMUL,
-    "rmsnorm": norm.RMSNORM,
-    "attention": attention.ATTENTION,
-    "rope": rope.ROPE,
-}
+RECIPES: dict[str, Recipe] = {}
+for _family in (attention, gemm, norm, reduce, rope):
+    RECIPES.update(_family.RECIPES)
 
 __all__ = ["RECIPES", "Recipe", "Structure", "recipe_of"]
 

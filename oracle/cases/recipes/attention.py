@@ -169,3 +169,5 @@ ATTENTION = Recipe(
     ),
     random=_random_attention,
 )
+
+RECIPES = {"attention": ATTENTION}

@@ -119,3 +119,5 @@ MATMUL = Recipe(
     ),
     random=_random_matmul,
 )
+
+RECIPES = {"matmul": MATMUL}

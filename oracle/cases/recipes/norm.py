@@ -76,3 +76,5 @@ RMSNORM = Recipe(
     ),
     random=_random_rmsnorm,
 )
+
+RECIPES = {"rmsnorm": RMSNORM}

@@ -134,3 +134,5 @@ SOFTMAX = Recipe(
     ),
     random=_random_softmax,
 )
+
+RECIPES = {"sum": SUM, "softmax": SOFTMAX}

@@ -125,3 +125,5 @@ ROPE = Recipe(
     ),
     random=_random_rope,
 )
+
+RECIPES = {"rope": ROPE}

@@ -1,0 +1,5 @@
+"""Importing this module registers the relations of every family."""
+
+from oracle.relations import norm
+
+__all__ = ["norm"]

@@ -1,0 +1,80 @@
+"""Integer results that depend on inexact numbers: `chosen`, `located`, and `exact_value` for those that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oracle.choices import Interval, Selection
+from oracle.error.array import ErrorBounded
+from oracle.error.fields import Array, plus_zero
+from oracle.error.registry import UndecidableError
+from oracle.error.settle import settle
+
+
+def _ends(x: Any) -> tuple[Array, Array, Array]:
+    """Value, and the least and the greatest that an honest implementation may hold."""
+    if not isinstance(x, ErrorBounded):
+        value = np.asarray(x, dtype=np.float64)
+        return value, value, value
+    settled = settle(x)
+    bound = plus_zero(settled.bound)
+    with np.errstate(all="ignore"):
+        exact = (bound == 0) | ~np.isfinite(x.value)
+        low = np.where(exact, x.value, np.nextafter(x.value - bound, -np.inf))
+        high = np.where(exact, x.value, np.nextafter(x.value + bound, np.inf))
+    return x.value, low, high
+
+
+def chosen(scores: Any, count: int, *, ordered: bool = True, lowest_first: bool = True) -> Any:
+    """Indices of the `count` largest scores of each row: an array (..., count), as a choice under the analysis.
+
+    Parameters
+    ----------
+    scores
+        Array (..., candidates); the last axis is searched. NaN is not allowed for.
+    count
+        How many; at most the number of candidates.
+    ordered
+        Whether they come in order of falling score.
+    lowest_first
+        Whether of equal scores the lower index goes first; otherwise any may.
+    """
+    value, low, high = _ends(scores)
+    ids = np.argsort(-value, axis=-1, kind="stable")[..., :count]
+    return Selection(ids, low, high, ordered, lowest_first)
+
+
+def located(cdf: Any, at: Any) -> Any:
+    """Index of the first element of each row of a rising array that is greater than `at`: (...) for (..., n).
+
+    That is inverse-transform sampling: `cdf` a cumulative distribution, `at` a uniform number times its total. Where
+    no element is greater, the last one is meant.
+    """
+    value, low, high = _ends(cdf)
+    target, target_low, target_high = _ends(at)
+    last = value.shape[-1] - 1
+
+    def first(rising: Array, limit: Array) -> Array:
+        count: Array = np.sum(rising <= limit[..., np.newaxis], axis=-1)
+        return np.asarray(np.minimum(count, last))
+
+    return Interval(first(value, target), first(high, target_low), first(low, target_high))
+
+
+def exact_value(x: Any) -> Array:
+    """The plain float64 array behind an exact one, for work on bits and for decisions.
+
+    Raises
+    ------
+    UndecidableError
+        The array is not exact: an honest implementation may hold another value.
+    """
+    if not isinstance(x, ErrorBounded):
+        return np.asarray(x, dtype=np.float64)
+    if x.bound is not None or x.pending is not False:
+        settled = settle(x)
+        if settled.bound is not None:
+            raise UndecidableError("exact_value() got an array that carries errors; make it an output of a stage first")
+    return x.value

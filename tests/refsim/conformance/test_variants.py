@@ -1,0 +1,37 @@
+"""The judge on implementations that are known to be right or wrong: every control passes, every mutant is refused."""
+
+import pytest
+
+from oracle.operator import OPERATORS, find_operator
+from oracle.relations import relations_of
+from oracle.variants import variants_of
+from refsim.conformance.mutation import trials
+
+find_operator("softmax")  # registers every operator
+NAMED = sorted(name for name in OPERATORS if variants_of(name))
+
+
+@pytest.mark.parametrize("operator", NAMED)
+def test_controls_pass_and_mutants_are_refused(operator):
+    found = list(trials([operator], find_operator(operator).dtypes[1:3], count=32))
+    wrong = [f"{trial.dtype} {trial.variant.name}: {trial.variant.flaw}" for trial in found if not trial.right]
+    assert not wrong
+    assert sum(not variant.wrong for variant in variants_of(operator)) >= 6
+    assert sum(variant.wrong for variant in variants_of(operator)) >= 6
+
+
+@pytest.mark.parametrize("operator", NAMED)
+def test_relations_hold_for_controls(operator):
+    for trial in trials([operator], find_operator(operator).dtypes[:1], count=8):
+        if not trial.variant.wrong:
+            assert not [name for name, column in trial.relations.items() if column.refused], trial.variant.name
+
+
+@pytest.mark.parametrize("operator", NAMED)
+def test_mutants_for_a_relation_die_by_it_alone(operator):
+    names = {found.name for found in relations_of(operator)}
+    for trial in trials([operator], find_operator(operator).dtypes[1:2], count=32):
+        if trial.variant.relation:
+            assert trial.variant.relation in names
+            assert not any(column.refused for column in trial.classes.values()), trial.variant.name
+            assert trial.relations[trial.variant.relation].refused, trial.variant.name
