@@ -118,14 +118,16 @@ class Expressions(Arrays):
 
     def _call(self, node: ast.Call, hint: str | None) -> Value:
         function = self.value(node.func)
-        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(k.arg is None for k in node.keywords):
-            raise self.unsupported(f"* or ** in the call {ast.unparse(node)}")
         if not isinstance(function, Static):
             raise self.unsupported(f"call of {ast.unparse(node.func)}")
         held = function.value
         if isinstance(held, LocalFunction):
-            arguments = [self.value(arg) for arg in node.args]
-            return self.inline_local(held, arguments, {str(k.arg): self.value(k.value) for k in node.keywords})
+            return self.inline_local(held, *self.arguments(node))
+        if any(k.arg is None for k in node.keywords):
+            raise self.unsupported(f"** in the call {ast.unparse(node)}")
+        if held is np.dtype and len(node.args) == 1:
+            given = self.value(node.args[0])
+            return Static(np.dtype(given.value if isinstance(given, Static) else None))
         if held is sum and node.args:
             return self._sum(node)
         number = numba_scalars.number_of(held)
@@ -147,16 +149,16 @@ class Expressions(Arrays):
             if len(node.args) != 1:
                 raise self.wrong(f"{ast.unparse(node)}: a conversion takes one value")
             return self.convert(self.scalar(self.value(node.args[0])), kind)
-        overloaded = self._overloaded(held, name, node)
-        if overloaded is not None:
-            return overloaded
         inner = python_function(held)
-        if inner is not None and name is None:
-            if not hasattr(held, "py_func") and held is inner and getattr(held, "__module__", "").startswith("numba"):
+        unknown = name is not None and name.startswith("np.") and not self.knows_numpy(name)
+        if (inner is not None and name is None) or (unknown and numba_overloads.is_overloaded(held)):
+            arguments, keywords = self.arguments(node)
+            found = numba_overloads.function_overload(self, held, arguments, keywords)
+            if found is None and inner is not None and not self._belongs_to_numba(held):
+                found = inner
+            if found is None:
                 raise self.unsupported(f"call of {ast.unparse(node.func)}()")
-            arguments = [self.value(arg) for arg in node.args]
-            keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
-            return self.inline(inner, arguments, keywords)
+            return self.inline(found, arguments, keywords)
         if name == "print":
             self.out.append(numba_api.print_statement(self, node))
             return Static(None)
@@ -171,16 +173,28 @@ class Expressions(Arrays):
             raise self.unsupported(REFUSED_CALLS.get(held, f"call of {ast.unparse(node.func)}()"))
         return self._scalar_call(name, node)
 
-    def _overloaded(self, held: Any, name: str | None, node: ast.Call) -> Value | None:
-        """A call of a function that the kernel's module overloaded for numba-cuda."""
-        plain = isinstance(held, FunctionType) and name is None
-        unknown = name is not None and name.startswith("np.") and not self.knows_numpy(name)
-        if not plain and not unknown:
-            return None
-        arguments = [self.value(arg) for arg in node.args]
-        keywords = {str(k.arg): self.value(k.value) for k in node.keywords}
-        found = numba_overloads.function_overload(self, held, arguments, keywords)
-        return None if found is None else self.inline(found, arguments, keywords)
+    @staticmethod
+    def _belongs_to_numba(function: Any) -> bool:
+        """True for a plain function of numba itself: its Python text is not what runs on a device."""
+        return not hasattr(function, "py_func") and str(getattr(function, "__module__", "")).startswith("numba")
+
+    def arguments(self, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
+        """Arguments of a call by position and by name; a starred tuple is spread out."""
+        by_position: list[Value] = []
+        for argument in node.args:
+            if not isinstance(argument, ast.Starred):
+                by_position.append(self.value(argument))
+                continue
+            items = as_tuple(self.value(argument.value))
+            if items is None:
+                raise self.unsupported(f"{ast.unparse(argument)}: only a tuple is spread out")
+            by_position.extend(items.items)
+        by_name: dict[str, Value] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise self.unsupported(f"** in the call {ast.unparse(node)}")
+            by_name[keyword.arg] = self.value(keyword.value)
+        return by_position, by_name
 
     def _sum(self, node: ast.Call) -> Value:
         values = [self.value(arg) for arg in node.args]

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from refsim.dialect import ArrayType, Expr, RecordType
-from refsim.frontends.numba_values import Static, TupleValue, Value, to_expression
+from refsim.frontends.numba_values import LocalFunction, Static, TupleValue, Value, to_expression
 
 if TYPE_CHECKING:
     from refsim.frontends.numba_expressions import Expressions
@@ -28,6 +28,12 @@ def function_overload(t: Expressions, function: Any, arguments: list[Value], key
     found = [kind for key, kind in registry.globals if key is function]
     templates = [template for kind in found for template in getattr(kind, "templates", ())]
     return _implementation(t, templates, arguments, keywords)
+
+
+def is_overloaded(function: Any) -> bool:
+    """Whether numba-cuda's registry has anything for a function."""
+    registry = _registry()
+    return registry is not None and any(key is function for key, _ in registry.globals)
 
 
 def member_overload(t: Expressions, owner: Value, name: str, arguments: list[Value], keywords: dict[str, Value]) -> Any:
@@ -113,7 +119,7 @@ def numba_type(t: Expressions, value: Value, literally: bool = False) -> Any:
     expression = to_expression(value)
     if expression is not None:
         return _expression_type(types, expression)
-    if isinstance(value, Static) and isinstance(value.value, FunctionType):
+    if isinstance(value, Static) and (callable(value.value) or isinstance(value.value, LocalFunction)):
         return types.pyobject
     return None
 

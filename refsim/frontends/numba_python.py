@@ -87,6 +87,10 @@ class Translator(Loops):
         """Translate the kernel itself."""
         definition, scope = self._open(function, "", "kernel")
         names = [argument.arg for argument in definition.args.args]
+        rest = definition.args.vararg
+        if rest is not None and len(parameters) >= len(names):
+            parameters = [*parameters[: len(names)], tuple(parameters[len(names) :])]
+            names.append(rest.arg)
         if len(names) != len(parameters):
             raise TypeError(
                 f"{function.__name__}() takes {len(names)} arguments ({', '.join(names)}), {len(parameters)} were given"
@@ -139,8 +143,8 @@ class Translator(Loops):
         place = Place(function.__code__.co_filename, first, lines[0])
         if not isinstance(definition, ast.FunctionDef):
             raise UnsupportedError(f"{function.__name__} is not written as a def statement", place)
-        if definition.args.vararg or definition.args.kwarg or definition.args.kwonlyargs:
-            raise UnsupportedError(f"{function.__name__}() has *args, **kwargs or keyword-only parameters", place)
+        if definition.args.kwarg or definition.args.kwonlyargs:
+            raise UnsupportedError(f"{function.__name__}() has **kwargs or keyword-only parameters", place)
         return definition, Scope(function, prefix, function.__code__.co_filename, lines, first, label)
 
     def _open_lambda(self, function: FunctionType, prefix: str, label: str) -> tuple[ast.FunctionDef, Scope]:
@@ -177,8 +181,13 @@ class Translator(Loops):
         except TypeError as error:
             raise KernelTypeError(f"{function.__name__}(): {error}", self.place()) from error
         bound.apply_defaults()
+        variable = definition.args.vararg
         values = {
-            name: value if isinstance(value, (Expr, Static, TupleValue)) else Static(value)
+            name: TupleValue(value)
+            if variable is not None and name == variable.arg
+            else value
+            if isinstance(value, (Expr, Static, TupleValue))
+            else Static(value)
             for name, value in bound.arguments.items()
         }
         return self._inlined(definition.body, scope, values, {})
@@ -187,19 +196,25 @@ class Translator(Loops):
         """Translate a call of a function that is defined within the kernel."""
         outer: Scope = function.scope
         name = function.definition.name
-        if outer is not self.scopes[-1] or len(self.scopes) > MAX_INLINE_DEPTH:
-            raise self.unsupported(f"call of {name}() other than from the function that defines it")
+        if outer not in self.scopes:
+            raise self.unsupported(f"call of {name}() after the function that defines it has returned")
+        if len(self.scopes) > MAX_INLINE_DEPTH:
+            raise self.unsupported(f"functions nested more than {MAX_INLINE_DEPTH} deep, or a recursive one")
         names = [argument.arg for argument in function.definition.args.args]
+        rest = function.definition.args.vararg
         values = dict(zip(names, arguments, strict=False)) | keywords
         for parameter, default in zip(reversed(names), reversed(function.defaults), strict=False):
             values.setdefault(parameter, default)
-        if set(values) != set(names) or len(arguments) > len(names):
+        if set(values) != set(names) or (len(arguments) > len(names) and rest is None):
             raise self.wrong(f"{name}() takes the arguments ({', '.join(names)})")
+        if rest is not None:
+            values[rest.arg] = TupleValue(tuple(arguments[len(names) :]))
         self.counter += 1
         label = f"{name}{self.counter}"
         scope = Scope(outer.function, f"{label}.", outer.file, outer.lines, outer.first_line, label)
-        own = assigned_names(ast.Module(function.definition.body, [])) | set(names)
-        around = {key: value for key, value in (self.environment or {}).items() if key not in own}
+        own = assigned_names(ast.Module(function.definition.body, [])) | set(values)
+        environment = (self.environment or {}) if outer is self.scopes[-1] else outer.environment
+        around = {key: value for key, value in environment.items() if key not in own}
         return self._inlined(function.definition.body, scope, values, around)
 
     def _inlined(
@@ -209,6 +224,8 @@ class Translator(Loops):
         outer = self.environment
         assert outer is not None
         call_place = self.node
+        if self.scopes:
+            self.scopes[-1].environment = outer
         self.scopes.append(scope)
         self.environment = dict(around)
         for name, value in values.items():

@@ -37,6 +37,7 @@ class Scope:
     first_line: int
     return_label: str
     returns: list[Exit] = field(default_factory=list)
+    environment: Environment = field(default_factory=dict)  # as it was when the function last called another
     loops: list[tuple[str, str, list[Exit], list[Exit]]] = field(default_factory=list)
 
 

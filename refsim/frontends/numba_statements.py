@@ -196,8 +196,8 @@ class Statements(Expressions):
     def _s_functiondef(self, node: ast.FunctionDef) -> None:
         assert self.environment is not None
         arguments = node.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or node.decorator_list:
-            raise self.unsupported(f"{node.name}() within a kernel with *args, keyword-only arguments or a decorator")
+        if arguments.kwarg or arguments.kwonlyargs or node.decorator_list:
+            raise self.unsupported(f"{node.name}() within a kernel with **kwargs, keyword-only names or a decorator")
         defaults = tuple(self.value(default) for default in arguments.defaults)
         self.environment[node.name] = Static(LocalFunction(node, defaults, self.scopes[-1]))
 

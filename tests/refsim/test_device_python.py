@@ -68,6 +68,63 @@ def test_functions_within_a_kernel_see_its_variables():
     assert out.tolist() == expected
 
 
+@cuda.jit(device=True)
+def applied(function, factor, *values):
+    return function(*values) * factor
+
+
+@cuda.jit
+def any_number(out, *arrays):
+    for array in arrays:
+        out[0] += array[0]
+    out[1] = len(arrays)
+
+
+def test_a_kernel_of_any_number_of_arguments():
+    out = np.zeros(2)
+    launch_clean(any_number, 1, 1, out, np.array([1.0]), np.array([20]))
+    assert out.tolist() == [21, 2]
+
+
+@cuda.jit
+def escaping(out):
+    i = cuda.threadIdx.x
+    offset = 100
+
+    def both(a, b=5):
+        return a + b + offset + i
+
+    def every(*items):
+        total = 0
+        for item in items:
+            total += item
+        return total + len(items)
+
+    out[i] = applied(both, 1, 1) + applied(both, 10, 1, 2) + every(1, 2, 3) + applied(every, 1, *(4, i))
+
+
+def test_functions_are_handed_to_device_functions():
+    out = np.zeros(3)
+    launch_clean(escaping, 1, 3, out)
+    assert out.tolist() == [106 + i + 10 * (103 + i) + 9 + 6 + i for i in range(3)]
+
+
+@cuda.jit(device=True)
+def same(x):
+    return x
+
+
+@cuda.jit
+def effects(out):
+    out[1] = same(cuda.atomic.add(out, 0, 1)) + 10
+
+
+def test_an_argument_of_a_device_function_is_evaluated_once():
+    out = np.zeros(2)
+    launch_clean(effects, 1, 1, out)
+    assert out.tolist() == [1, 10]
+
+
 @cuda.jit
 def unpacking(out):
     first, *rest, last = (1, 2, 3, 4)
