@@ -29,7 +29,7 @@ from refsim.dialect import (
     Warp,
     WarpBarrier,
 )
-from refsim.frontends import numba_libdevice, numba_scalars, numba_types
+from refsim.frontends import numba_fp8, numba_libdevice, numba_scalars, numba_types
 from refsim.frontends.numba_names import CudaName, scalar_type
 from refsim.frontends.numba_records import record_type
 from refsim.frontends.numba_tuples import VECTORS
@@ -81,6 +81,8 @@ def call(t: Expressions, path: CudaName, node: ast.Call, hint: str | None) -> Va
     if name.startswith(("fp16.", "bf16.")):
         module, _, function = name.partition(".")
         return numba_scalars.half_call(t, module, function, arguments)
+    if name.startswith("fp8."):
+        return numba_fp8.call(t, name.removeprefix("fp8."), arguments)
     if name in CACHE_HINTS:
         return _hinted(t, name, arguments, node)
     if name == "nanosleep":

@@ -12,6 +12,7 @@ import cmath
 import math
 import sys
 import types
+from enum import EnumType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ CUDA_MODULES = ("numba.cuda", "numba_cuda.numba.cuda", "numba.cuda.simulator", "
 # modules below numba.cuda, and the path of what they define
 SUBMODULES = {
     "libdevice": "cuda.libdevice", "fp16": "cuda.fp16", "bf16": "cuda.bf16", "_internal.cuda_fp16": "cuda.fp16",
-    "_internal.cuda_bf16": "cuda.bf16", "cache_hints": "cuda",
+    "_internal.cuda_bf16": "cuda.bf16", "_internal.cuda_fp8": "cuda.fp8", "cache_hints": "cuda",
 }  # fmt: skip
 SCALARS = frozenset(
     ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -73,7 +74,7 @@ def is_cuda_module(value: Any) -> bool:
 
 def cuda_name(value: Any) -> CudaName | None:
     """Path of a member of ``numba.cuda`` that a kernel's module imported by itself."""
-    if isinstance(value, (types.ModuleType, types.FunctionType)):
+    if isinstance(value, (types.ModuleType, types.FunctionType, type)) and not isinstance(value, EnumType):
         home = value.__name__ if isinstance(value, types.ModuleType) else value.__module__ or ""
         for package in CUDA_MODULES:
             below = SUBMODULES.get(home.removeprefix(package + "."))

@@ -26,7 +26,7 @@ from refsim.dialect import (
     Var,
 )
 from refsim.errors import KernelTypeError, UnsupportedError
-from refsim.frontends import numba_types
+from refsim.frontends import numba_fp8, numba_types
 from refsim.frontends.numba_expressions import Expressions
 from refsim.frontends.numba_operators import BINARY
 from refsim.frontends.numba_scopes import MISSING, Conflict, Exit, Scope, lookup
@@ -123,6 +123,8 @@ class Statements(Expressions):
             return value
         if isinstance(value.type, ArrayType):
             raise self.wrong(f"an array is used where a {kind} is needed")
+        if numba_fp8.is_eight_bits(value):
+            return numba_fp8.from_eight_bits(self, value, kind)
         if value.type in COMPLEX:
             self.typed(numba_types.cast, kind, str(value.type))
         if (

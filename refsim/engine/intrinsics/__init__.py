@@ -23,6 +23,7 @@ import numpy as np
 
 from refsim.engine.intrinsics import (
     complex_numbers,
+    eight_bits,
     elementary,
     float_division,
     half_library,
@@ -242,7 +243,7 @@ _half_functions()
 _math_functions_of_integers()
 for _kind in CARRIER:
     _add("selp", _kind, partial(_selp, _kind))
-for _entry in (*library.entries(), *half_library.entries(), *complex_numbers.entries()):
+for _entry in (*library.entries(), *half_library.entries(), *eight_bits.entries(), *complex_numbers.entries()):
     if (_entry.name, _entry.operands[0]) not in INTRINSICS:
         _add(_entry.name, _entry.operands[0], _entry, _entry.ulps)
 for _name, _half in halves.MATH_NAMES.items():

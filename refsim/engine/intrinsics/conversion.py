@@ -33,7 +33,7 @@ LOWEST: Final = {name: int(np.iinfo(name).min) for name in INTEGERS}
 HIGHEST: Final = {name: int(np.iinfo(name).max) for name in INTEGERS}
 
 COMPLEX: Final = ("complex64", "complex128")
-NARROW_FLOATS: Final = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+NARROW_FLOATS: Final = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu")
 
 CARRIER: Final[dict[str, np.dtype[Any]]] = {
     **{name: np.dtype(np.int64) for name in INTEGERS},
