@@ -22,6 +22,7 @@ from functools import cache, partial
 import numpy as np
 
 from refsim.engine.intrinsics import (
+    approximate,
     complex_numbers,
     eight_bits,
     elementary,
@@ -184,6 +185,9 @@ def _float_functions() -> None:
         _add("fmin", kind, elementary.fmin)
         _add("round", kind, elementary.round_to_integer(kind))
         _add("round_digits", kind, elementary.round_to_digits(kind), 2.0)
+    _add("flush", "float32", approximate.flush)
+    for name in ("div_approx", "div_full"):
+        _add(name, "float32", getattr(approximate, name), 2.0)
     _add("fma", "float32", fma_float32, 0.5)
     _add("fma", "float64", fma_float64, 0.5)
     for kind in (*FLOATS, "bool"):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from refsim.dialect import (
     Assign,
-    Binary,
     Const,
     Expr,
     If,
@@ -73,21 +72,11 @@ class Operators(Literals):
         if "float" in str(x.type):
             if op not in FLOAT_OPERATORS:
                 raise self.unsupported(f"operator {op} on {x.type}", node)
-            return self._fused(op, x, y) or folding.binary(op, x, y)
+            if op == "/" and x.type == "float32" and not self.options.prec_div:
+                name = "div_approx" if self.options.fast_math else "div_full"
+                return Intrinsic(name, "float32", (x, y), type="float32")
+            return folding.binary(op, x, y)
         return folding.binary(INTEGER_OPERATORS[op], x, y)
-
-    def _fused(self, op: str, x: Expr, y: Expr) -> Expr | None:
-        """``a * b + c`` rounded once, where the options ask for it."""
-        kind = str(x.type)
-        if not self.options.fmad or op not in ("+", "-") or kind not in ("float32", "float64"):
-            return None
-        for product, other, first in ((x, y, True), (y, x, False)):
-            if isinstance(product, Binary) and product.op == "*":
-                a, b, c = product.left, product.right, other
-                if op == "-":
-                    a, c = (a, folding.unary("-", c)) if first else (folding.unary("-", a), c)
-                return Intrinsic("fma", kind, (a, b, c), type=kind)
-        return None
 
     def _pointer_arithmetic(self, op: str, a: Value, b: Value, left: CType, right: CType, node: Node) -> Expr:
         if op in folding.COMPARE:

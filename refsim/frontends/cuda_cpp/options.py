@@ -48,11 +48,14 @@ class Options:
     definitions
         Lines that define and undefine macros. They come after our own headers, which no macro can break then.
     fast_math
-        ``--use_fast_math`` was given. Nothing changes by it: results stay within the error of the fast functions, and
-        subnormal numbers are kept, which a device would flush to zero.
+        ``--use_fast_math`` was given: ``expf`` is ``__expf``, and so on; with CUDA's spelling of it, all of the below too.
     fmad
-        True if ``--fmad=true`` was asked for: a product added in the same expression is fused. By default it is
-        rounded twice, which is one of the two results that a compiler may choose.
+        ``-fmad=true``: a product and a sum of it are rounded once. By default each is rounded, which is one of the
+        results that a compiler may choose where nothing is said.
+    ftz
+        ``-ftz=true``: subnormal float32 numbers are zeros of their sign, as operands and as results.
+    prec_div
+        ``-prec-div=false`` makes a float32 division a multiplication by a reciprocal.
     device_default
         Functions without ``__host__`` or ``__device__`` are device functions.
     """
@@ -62,6 +65,8 @@ class Options:
     definitions: tuple[str, ...] = ()
     fast_math: bool = False
     fmad: bool = False
+    ftz: bool = False
+    prec_div: bool = True
     device_default: bool = False
 
 
@@ -73,7 +78,8 @@ def parse(options: tuple[str, ...]) -> Options:
     ValueError
         For an option that is not known; it names the option and those there are.
     """
-    standard, fast_math, fmad, device_default = "c++17", False, False, False
+    standard, fast_math, device_default = "c++17", False, False
+    switches = {"fmad": False, "ftz": False, "prec_div": True, "prec_sqrt": True}
     passed: list[str] = []
     words = iter(options)
     for word in words:
@@ -94,19 +100,22 @@ def parse(options: tuple[str, ...]) -> Options:
             next(words, "")
         elif word in FAST_MATH:
             fast_math = True
+            switches |= {"fmad": True, "prec_div": False, "prec_sqrt": False}
+            switches["ftz"] |= word != "-ffast-math"  # AMD's devices keep subnormal numbers
         elif word in DEVICE_DEFAULT:
             device_default = True
         elif name in SWITCHES and value in ("true", "false"):
-            if name.endswith("fmad"):
-                fmad = value == "true"
+            switches[SWITCHES[name]] = value == "true"
         elif word not in IGNORED and not word.startswith(IGNORED_VALUES):
             raise ValueError(
                 f"unknown compiler option {word!r}; known are -D, -I, -U, -include, -std=, --use_fast_math, -fmad=, "
-                "-default-device"
+                "-ftz=, -prec-div=, -prec-sqrt=, -default-device"
             )
     lines = tuple(_definition(word) for word in passed if word[:2] in ("-D", "-U"))
     others = tuple(word for word in passed if word[:2] not in ("-D", "-U"))
-    return Options(standard, others, lines, fast_math, fmad, device_default)
+    return Options(
+        standard, others, lines, fast_math, switches["fmad"], switches["ftz"], switches["prec_div"], device_default
+    )
 
 
 def _definition(word: str) -> str:

@@ -12,8 +12,10 @@ from refsim.dialect import PointerType, Program, Type, Var
 from refsim.errors import KernelTypeError
 from refsim.frontends.cuda_cpp import disk_cache
 from refsim.frontends.cuda_cpp.collection import collection_paused
+from refsim.frontends.cuda_cpp.contraction import contract
 from refsim.frontends.cuda_cpp.core import Frame, ModuleVariable
 from refsim.frontends.cuda_cpp.disk_cache import Request
+from refsim.frontends.cuda_cpp.flushing import flush_subnormals
 from refsim.frontends.cuda_cpp.options import Options, parse
 from refsim.frontends.cuda_cpp.source import INCLUDE, NAME_PREFIX, Preprocessed, preprocess, syntax_tree
 from refsim.frontends.cuda_cpp.statements import Statements
@@ -308,7 +310,16 @@ def _translate_until_settled(unit: Unit, name: str, device: Device, options: Opt
         translator = Translator(unit.tree, device, options, in_memory)
         translation = translator.kernel(function, function.name)
         if not translator.wanted:
+            translation.program = _as_optioned(translation, options)
             translation.files = unit.source.files
             return translation
         in_memory |= translator.wanted
     raise RecursionError(f"kernel {name}: variables keep moving to memory")
+
+
+def _as_optioned(translation: Translation, options: Options) -> Program:
+    """The program with the float arithmetic that the options ask for."""
+    program = translation.program
+    if options.fmad:
+        program = contract(program, translation.types)
+    return flush_subnormals(program) if options.ftz else program

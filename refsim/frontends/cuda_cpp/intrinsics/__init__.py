@@ -9,6 +9,7 @@ from refsim.frontends.cuda_cpp.intrinsics import (
     bits,
     control,
     directed,
+    fast,
     fragments,
     halves,
     mathematics,
@@ -19,8 +20,8 @@ from refsim.frontends.cuda_cpp.intrinsics import (
 from refsim.frontends.cuda_cpp.intrinsics.table import Call, Handler
 
 TABLE: dict[str, Handler] = {
-    **mathematics.TABLE, **directed.TABLE, **rounding.TABLE, **halves.TABLE, **bits.TABLE, **memory.TABLE,
-    **warps.TABLE, **control.TABLE, **fragments.TABLE,
+    **mathematics.TABLE, **fast.TABLE, **directed.TABLE, **rounding.TABLE, **halves.TABLE, **bits.TABLE,
+    **memory.TABLE, **warps.TABLE, **control.TABLE, **fragments.TABLE,
 }  # fmt: skip
 
 

@@ -28,11 +28,6 @@ TWO = {
     "pow": "pow", "atan2": "atan2", "hypot": "hypot", "fmod": "fmod", "remainder": "remainder", "fmin": "fmin",
     "fmax": "fmax", "copysign": "copysign", "nextafter": "nextafter",
 }  # fmt: skip
-# fast intrinsics on float32: computed as the function itself, which lies within their documented error
-FAST = {
-    "__expf": "exp", "__logf": "log", "__log2f": "log2", "__log10f": "log10", "__sinf": "sin", "__cosf": "cos",
-    "__tanf": "tan", "__tanhf": "tanh", "__fsqrt_rn": "sqrt", "__powf": "pow",
-}  # fmt: skip
 TESTS = {"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
 CONSTANTS = {
     "__builtin_inff": ("float32", math.inf), "__builtin_huge_valf": ("float32", math.inf),
@@ -41,7 +36,7 @@ CONSTANTS = {
 }  # fmt: skip
 ARITHMETIC = {
     "__fadd_rn": "+", "__fsub_rn": "-", "__fmul_rn": "*", "__fdiv_rn": "/", "__dadd_rn": "+", "__dsub_rn": "-",
-    "__dmul_rn": "*", "__ddiv_rn": "/", "fdividef": "/", "__fdividef": "/",
+    "__dmul_rn": "*", "__ddiv_rn": "/",
 }  # fmt: skip
 HALVES = ("float16", "bfloat16")
 
@@ -82,7 +77,16 @@ def _constant(kind: str, value: float) -> Handler:
 
 
 def _operator(op: str) -> Handler:
-    return lambda t, call: folding.binary(op, *_same(t, call, 2))
+    """An operator that is never fused with another one."""
+    apart = {"+": "add_rn", "-": "sub_rn", "*": "mul_rn"}
+
+    def translate(t: Declarations, call: Call) -> Value:
+        a, b = _same(t, call, 2)
+        if t.options.fmad and op in apart:
+            return Intrinsic(apart[op], call.dtype, (a, b), type=call.dtype)
+        return folding.binary(op, a, b)
+
+    return translate
 
 
 def reciprocal_root(x: Expr) -> Expr:
@@ -231,15 +235,15 @@ TABLE: dict[str, Handler] = {
     **{f"{name}f": _plain(engine, 1) for name, engine in ONE.items()},
     **{name: _plain(engine, 2) for name, engine in TWO.items()},
     **{f"{name}f": _plain(engine, 2) for name, engine in TWO.items()},
-    **{name: _plain(engine, 2 if engine == "pow" else 1) for name, engine in FAST.items()},
     **{name: _test(engine) for name, engine in TESTS.items()},
     **{f"__builtin_{name}": _test(engine) for name, engine in TESTS.items()},
     **{name: _constant(*value) for name, value in CONSTANTS.items()},
     **{name: _operator(op) for name, op in ARITHMETIC.items()},
-    **dict.fromkeys(("rsqrt", "rsqrtf", "__frsqrt_rn"), _rsqrt),
+    **dict.fromkeys(("rsqrt", "rsqrtf"), _rsqrt),
+    "__frsqrt_rn": _plain("rsqrt", 1),
     **dict.fromkeys(("__frcp_rn", "__drcp_rn"), _reciprocal),
     **dict.fromkeys(("rcbrt", "rcbrtf"), _rcbrt),
-    **dict.fromkeys(("exp10", "exp10f", "__exp10f"), _exp10),
+    **dict.fromkeys(("exp10", "exp10f"), _exp10),
     **dict.fromkeys(("sinpi", "sinpif"), _of_pi("sin")),
     **dict.fromkeys(("cospi", "cospif"), _of_pi("cos")),
     **dict.fromkeys(("normcdf", "normcdff"), _normcdf),
@@ -257,5 +261,5 @@ TABLE: dict[str, Handler] = {
     "pow": _pow,
     "signbit": _signbit,
     "__saturatef": _saturate,
-    "__dsqrt_rn": _plain("sqrt", 1),
+    **dict.fromkeys(("__fsqrt_rn", "__dsqrt_rn"), _plain("sqrt", 1)),
 }
