@@ -1,4 +1,4 @@
-"""Compiler options that change float arithmetic: -ftz, -fmad, -prec-div and -use_fast_math. Bits measured on an H200."""
+"""Compiler options that change float arithmetic: -ftz, -fmad, -prec-div, -use_fast_math. Bits measured on an H200."""
 
 import numpy as np
 import pytest

@@ -48,7 +48,7 @@ class Options:
     definitions
         Lines that define and undefine macros. They come after our own headers, which no macro can break then.
     fast_math
-        ``--use_fast_math`` was given: ``expf`` is ``__expf``, and so on; with CUDA's spelling of it, all of the below too.
+        ``--use_fast_math`` was given: ``expf`` is ``__expf``, and so on; as CUDA spells it, all of the below too.
     fmad
         ``-fmad=true``: a product and a sum of it are rounded once. By default each is rounded, which is one of the
         results that a compiler may choose where nothing is said.
