@@ -28,6 +28,8 @@ typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
 REFSIM_DEVICE inline void* operator new(size_t, void* place) noexcept { return place; }
 namespace std {
+using ::ptrdiff_t;
+using ::size_t;
 template <typename __T> class initializer_list {
   const __T* first;
   size_t count;

@@ -45,6 +45,7 @@ class Construct:
     text: str
     result: str
     parameters: tuple[str, ...]
+    includes: str
 
     def loop_body(self):
         """The statement that stores one result."""
@@ -66,7 +67,8 @@ def constructs():
             result, parameters = re.search(r"DEVICE ([\w ]+) result\(([^)]*)\)", match[0]).groups()
             kinds = tuple(" ".join(one.split()[:-1]) for one in parameters.split(","))
             line = text.count("\n", 0, match.start()) + 1
-            found.append(Construct(file, match[1], line, match[0], result, kinds))
+            includes = "".join(re.findall(r"^#include .*\n", text, re.MULTILINE))
+            found.append(Construct(file, match[1], line, match[0], result, kinds, includes))
     return found
 
 
@@ -128,12 +130,13 @@ def test_construct_gives_the_hosts_values(construct, host):
     getattr(host, f"{construct.name}_all")(ctypes.c_long(COUNT), *pointers)
 
     code = (
-        f'#define DEVICE __device__\n#line {construct.line} "{construct.file.as_posix()}"\n{construct.text}'
+        f"#define DEVICE __device__\n{construct.includes}"
+        f'#line {construct.line} "{construct.file.as_posix()}"\n{construct.text}'
         f'extern "C" __global__ void all({construct.signature()}) {{\n'
         f"    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    {construct.loop_body()}\n}}\n"
     )
     out = np.zeros_like(expected)
-    standard = "c++20" if construct.file.stem == "cpp20" else "c++17"
+    standard = "c++20" if construct.file.stem in ("cpp20", "standard_library") else "c++17"
     report = refsim.RawKernel(code, "all", (f"-std={standard}",))((COUNT // 64,), (64,), (*inputs, out))
     assert not report.findings, str(report)
     different = np.flatnonzero(~((out == expected) | ((out != out) & (expected != expected))))

@@ -26,7 +26,7 @@ from refsim.frontends.cuda_cpp.options import Options
 from refsim.frontends.cuda_cpp.polymorphism import ClassTypes, tag_of
 from refsim.frontends.cuda_cpp.source import INCLUDE
 from refsim.frontends.cuda_cpp.tree import Node, Tree
-from refsim.frontends.cuda_cpp.types import CType, Record, UnknownTypeError
+from refsim.frontends.cuda_cpp.types import CType, Record, UnknownTypeError, Void
 from refsim.frontends.cuda_cpp.values import (
     CONSTANT,
     PURE,
@@ -97,6 +97,7 @@ class Core:
         self.device = device
         self.options = options
         self.kinds = ClassTypes(tree)
+        self.kinds.evaluate = self.known_integer
         self.in_memory = in_memory
         self.wanted: set[str] = set()
         self.types: dict[str, Type] = {}
@@ -159,6 +160,17 @@ class Core:
                 if frame.place is not None and not frame.place.file.startswith(OWN_FILES):
                     return frame.place
         return found or Place("<unknown>", 0, "")
+
+    def known_integer(self, node: Node) -> int | None:
+        """Value of an integer expression outside of functions; None if it is not known."""
+        self.frames.append(Frame(node, None, Void()))
+        try:
+            _, value = self.aside(lambda: self.rvalue(node))
+        except UnsupportedError:
+            return None
+        finally:
+            self.frames.pop()
+        return int(value.value) if isinstance(value, Const) else None
 
     def add_closures(self, node: Node) -> None:
         """Make the types of the lambdas below a node known."""

@@ -54,9 +54,18 @@ class Declarations(Initialisers):
                         self.tree.add_type(inner)
             return
         if node.kind == "DecompositionDecl":
-            self.bindings.update({child.id: child.inner[-1] for child in node.children("BindingDecl") if child.inner})
-        elif node.kind != "VarDecl":
+            bound = [child for child in node.children("BindingDecl") if child.inner]
+            self.bindings.update({child.id: child.inner[-1] for child in bound})
+            self._declare_variable(node)
+            for child in bound:  # of a tuple: a variable for each element
+                for holder in child.children("VarDecl"):
+                    self._declare_variable(holder)
+            return
+        if node.kind != "VarDecl":
             raise self.unsupported(f"declaration {node.kind} is not supported", node)
+        self._declare_variable(node)
+
+    def _declare_variable(self, node: Node) -> None:
         self.kinds_of_attributes(node)
         if node.has("CUDASharedAttr"):
             self.variables[node.id] = self.shared(node)

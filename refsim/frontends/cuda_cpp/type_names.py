@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from refsim.frontends.cuda_cpp.tree import Node, Tree
@@ -22,6 +23,7 @@ from refsim.frontends.cuda_cpp.types import (
     UnknownTypeError,
     Void,
 )
+from refsim.frontends.cuda_cpp.written_values import value_of
 
 QUALIFIERS = re.compile(
     r"\s*(const|volatile|restrict|__restrict|__restrict__|struct|class|union|enum|typename|"
@@ -47,6 +49,7 @@ class TypeNames:
         self._arguments: dict[str, list[str]] = {}
         self._uses_names = False
         self._qualified = False
+        self.evaluate: Callable[[Node], int | None] = lambda node: None
 
     # --------------------------------------------------------------------------------------------- reading
 
@@ -244,7 +247,7 @@ class TypeNames:
             candidates = [node for node in candidates if self._matches(node, wanted)]
             if len(candidates) > 1:
                 exact = [node for node in candidates if len(self.template_arguments(node)) == len(wanted)]
-                candidates = exact or candidates
+                candidates = exact or [node for node in candidates if self._rest_is_default(node, wanted)] or candidates
         elif len(candidates) > 1:
             plain = [node for node in candidates if node.kind != "ClassTemplateSpecializationDecl"]
             candidates = plain or candidates
@@ -284,15 +287,37 @@ class TypeNames:
         have = self.template_arguments(node)
         return len(have) >= len(wanted) and all(self._same(a, b) for a, b in zip(wanted, have))
 
+    def _rest_is_default(self, node: Node, wanted: list[str]) -> bool:
+        """True if the arguments that are not written are the template's defaults."""
+        have = self.template_arguments(node)
+        kinds = ("TemplateTypeParmDecl", "NonTypeTemplateParmDecl")
+        parameters = node.parent.children(*kinds) if node.parent is not None else []
+        values = {parameter.name: text for parameter, text in zip(parameters, have)}
+        for parameter, text in list(zip(parameters, have))[len(wanted) :]:
+            defaults = parameter.children("TemplateArgument")
+            if not defaults:
+                return False
+            if parameter.kind == "TemplateTypeParmDecl":
+                written = re.sub(NAME, lambda match: values.get(match[0], match[0]), defaults[0].type_text)
+                if not self._same(written, text):
+                    return False
+            else:
+                value = self.evaluate(defaults[0].inner[0]) if defaults[0].inner else None
+                if value is None or not INTEGER.match(text) or (value - int(text)) % 2**64:
+                    return False
+        return True
+
     def _same(self, written: str, declared: str) -> bool:
         written, declared = written.strip(), declared.strip()
         if written == declared:
             return True
         if INTEGER.match(declared):
             if INTEGER.match(written):
-                return int(written.rstrip("uUlL")) == int(declared)
-            if written in ("true", "false"):
-                return (written == "true") == bool(int(declared))
+                return (int(written.rstrip("uUlL")) - int(declared)) % 2**64 == 0
+            value = value_of(written, self._value_of_name)
+            if value is not None:
+                # clang keeps a true bool as -1
+                return value == int(declared) or (int(declared) == -1 and value == 1)
             named = self._enumerators().get(written.rsplit("::", 1)[-1])
             return named is None or int(declared) in named
         outer, self._qualified = self._qualified, True
@@ -302,6 +327,40 @@ class TypeNames:
             return False
         finally:
             self._qualified = outer
+
+    def _value_of_name(self, name: str) -> int | None:
+        """Value of a variable template with arguments, or of a static member: ``is_same_v<A, B>``, ``T<A>::value``."""
+        path, arguments = _split_name(name)
+        if arguments is not None:
+            wanted = split_list(arguments)
+            for node in self.tree.declarations.values():
+                if node.kind == "VarTemplateSpecializationDecl" and node.name == path[-1] and self._fits(node, wanted):
+                    return self._initial_value(node)
+        elif len(path) > 1 and "<" in name:
+            try:
+                owner = unqualified(self.read("::".join(path[:-1])))
+            except UnknownTypeError:
+                return None
+            parts = [owner] if isinstance(owner, Record) else []
+            while parts:
+                record = self.record(parts.pop())
+                for child in record.children("VarDecl"):
+                    if child.name == path[-1]:
+                        return self._initial_value(child)
+                for base in record.get("bases") or ():
+                    kind = self.read(base["type"].get("desugaredQualType") or base["type"]["qualType"])
+                    parts += [kind] if isinstance(kind, Record) else []
+        return None
+
+    def _fits(self, node: Node, wanted: list[str]) -> bool:
+        have = self.template_arguments(node)
+        return len(have) == len(wanted) and all(self._same(a, b) for a, b in zip(wanted, have))
+
+    def _initial_value(self, node: Node) -> int | None:
+        for child in node.inner:
+            if not child.kind.endswith(("Attr", "Decl", "TemplateArgument")):
+                return self.evaluate(child)
+        return None
 
     def _enumerators(self) -> dict[str, set[int]]:
         """Values of all enumerators by name."""

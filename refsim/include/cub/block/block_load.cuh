@@ -1,0 +1,2 @@
+// cub is not there.
+#include "../cub.cuh"
