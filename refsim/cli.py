@@ -123,6 +123,7 @@ def check(
     lanes: str,
     schedule: str | None,
     witness: bool,
+    processes: int,
 ) -> None:
     """Judge a backend on operators OP (all of them if none is given).
 
@@ -133,7 +134,7 @@ def check(
         chosen = _dtypes(dtypes)
         destination = Destination(output)
         names = [record.name for record in records]
-        with kept_clean(), chosen_lanes(lanes, schedule, witness):
+        with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged = _backend(backend, records, device)
             totals = _counted(judged) if counters else None
             with _progress(judged, names, chosen, count) as progress:
@@ -158,6 +159,7 @@ def replay(
     lanes: str,
     schedule: str | None,
     witness: bool,
+    processes: int,
 ) -> None:
     """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
     that failed."""
@@ -171,7 +173,7 @@ def replay(
         for case in cases:
             grouped.setdefault((case.operator, case.dtype), []).append(case)
         dtypes = list(dict.fromkeys(case.dtype for case in cases))
-        with kept_clean(), chosen_lanes(lanes, schedule, witness):
+        with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged = _backend(backend, records, device)
             report = run_check(judged, [record.name for record in records], dtypes, cases=grouped)
         _finish(report, strict, form, destination, debug)

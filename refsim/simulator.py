@@ -76,6 +76,7 @@ def launch(
     lanes: str | None = None,
     schedule: str | None = None,
     witness: bool | None = None,
+    processes: int | None = None,
 ) -> Report:
     """Run a CUDA kernel without a GPU, under checks.
 
@@ -111,6 +112,10 @@ def launch(
     witness
         Look for a schedule that makes a race change the result, by running the launch again under up to 10 for each of
         the first 4 races: `Finding.witness`. None is what the command says, else False.
+    processes
+        Spread the blocks over so many processes, with the results and findings of one; `Report.processes` says how many
+        it were. Kernels whose blocks meet, in atomic operations on global memory, fences between blocks or waiting
+        loops, run in one, and so do launches with findings. None is what the command says, else 1.
 
     Returns
     -------
@@ -136,7 +141,7 @@ def launch(
     model = device_named(device)
     groups = check_groups(checks)
     blocks, threads = dimensions(grid, "grid"), dimensions(block, "block")
-    options = current_options().but(lanes=lanes, schedule=schedule, witness=witness)
+    options = current_options().but(lanes=lanes, schedule=schedule, witness=witness, processes=processes)
     turns, lanes = turns_named(options.schedule), options.lanes
     code = compiled(kernel, args, model)
     if hasattr(kernel, "program_arguments"):
@@ -163,6 +168,7 @@ def launch(
         lanes,
         turns,
         options.witness,
+        options.processes,
     )
     if raise_on_findings:
         report.raise_if_findings()

@@ -145,6 +145,8 @@ class Report:
         Names of the kernel and of the simulated device.
     findings
         In the order in which they were met; one per kind and source line (pair of lines for races).
+    processes, why_one_process
+        In how many processes the blocks ran, and where it was one, why.
     counters
         `refsim.counters.Counters`, if the launch was asked to count and its threads did not have to run one at a time;
         else None.
@@ -155,6 +157,8 @@ class Report:
     kernel: str
     device: str
     findings: list[Finding] = field(default_factory=list)
+    processes: int = 1
+    why_one_process: str = ""
     counters: Any = None
     raised: Raised | None = None
 

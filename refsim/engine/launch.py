@@ -33,6 +33,7 @@ from refsim.engine.codegen import LaneCode
 from refsim.engine.lanes import Irregular, LaneSet
 from refsim.engine.memory import GlobalMemory
 from refsim.engine.pointers import NULL, Pointer
+from refsim.engine.processes import blocks_meet, is_own, run_in_processes
 from refsim.engine.stepwise import MOST_GROUPS, Schedule, Waits
 from refsim.engine.turns import LANES, Turns
 from refsim.engine.views import View
@@ -410,17 +411,17 @@ def check_limits(run: Run) -> bool:
     return not problems
 
 
-def batches(run: Run, code: LaneCode, lanes_per_batch: int) -> Iterator[tuple[Any, bool, bool]]:
-    """Block numbers of each batch, whether it may restart, and whether others follow.
+def batches(run: Run, code: LaneCode, lanes_per_batch: int, first: int, last: int) -> Iterator[tuple[Any, bool, bool]]:
+    """Block numbers of each batch of a range of blocks, whether it may restart, and whether others follow.
 
     A batch that met an uneven branch is sent back by noting its launch in `code.irregular`; the blocks at the far
     edges of the grid then run apart from the interior. Where the interior is uneven too, that was in vain: the
     launch is noted in `code.uneven`, and blocks are not taken apart any more.
     """
-    total = math.prod(run.grid)
+    total = last
     size = total if code.whole_grid else max(1, lanes_per_batch // run.threads)
     key = (run.grid, run.block)
-    done = 0
+    done = first
     while done < total and (key not in code.irregular or key in code.uneven):
         blocks = np.arange(done, min(done + size, total), dtype=np.int64)
         worth = len(blocks) * run.threads >= WORTH_SPLITTING and total > 1 and key not in code.uneven
@@ -447,12 +448,11 @@ def _edges(grid: tuple[int, int, int], blocks: Any) -> Any:
     return (x == gx - 1) * (gx > 1) + (y == gy - 1) * (2 * (gy > 1)) + (z == gz - 1) * (4 * (gz > 1))
 
 
-def run_lockstep(run: Run, arguments: list[tuple[str, Any]], views: dict[str, Any], lanes_per_batch: int) -> None:
-    """Run the blocks in batches, all threads of a batch in lockstep."""
+def run_lockstep(run: Run, values: list[Any], lanes_per_batch: int, first: int, last: int) -> None:
+    """Run a range of blocks in batches, all threads of a batch in lockstep."""
     code = run.code
-    values = lane_arguments(run, arguments, views)
     with np.errstate(all="ignore"):
-        for blocks, may_restart, remaining in batches(run, code, lanes_per_batch):
+        for blocks, may_restart, remaining in batches(run, code, lanes_per_batch, first, last):
             batch = Batch(run, len(run.batches), blocks, may_restart, remaining)
             run.batches.append(batch)
             findings = len(run.report_out.findings)
@@ -469,6 +469,24 @@ def run_lockstep(run: Run, arguments: list[tuple[str, Any]], views: dict[str, An
                 batch.finish()
                 if batch.uneven and (run.grid, run.block) in code.irregular and not _edges(run.grid, blocks).any():
                     code.uneven.add((run.grid, run.block))
+
+
+def _spread(run: Run, processes: int, arguments: list[tuple[str, Any]], values: list[Any], lanes_per_batch: int) -> str:
+    """Run the blocks in several processes; else why they must run in one."""
+    total = math.prod(run.grid)
+    reason = blocks_meet(run.code) or ("it is counted" if run.counting is not None else "")
+    if reason or total == 1:
+        return reason or "it has one block"
+    if not all(
+        is_own(value) for name, value in arguments if isinstance(value, np.ndarray) and name in run.code.written
+    ):
+        return "an array lies in a file or in shared memory"
+    checked = run.racecheck or run.initcheck
+
+    def work(first: int, last: int) -> None:
+        run_lockstep(run, values, lanes_per_batch, first, last)
+
+    return run_in_processes(run, min(processes, total), total, work, checked)
 
 
 def run_stepwise(
@@ -522,11 +540,12 @@ def execute(
     lanes: str = "blocks",
     turns: Turns | None = None,
     witness: bool = False,
+    processes: int = 1,
 ) -> Report:
     """Run a compiled kernel over its grid and report what was found; with `counting`, the code is one that counts.
 
     Where groups of `lanes` wait for each other in vain, smaller ones try from the start. With `witness`, races
-    are given a schedule that shows them.
+    are given a schedule that shows them. With several `processes`, each runs a part of the blocks.
     """
     run = Run(code, device, grid, block, groups, shared_bytes, note_negative, counting)
     if not check_limits(run):
@@ -549,7 +568,13 @@ def execute(
             views, write_back = views_of(run, arguments, code)
         try:
             if lockstep:
-                run_lockstep(run, arguments, views, lanes_per_batch if level == "blocks" else 1)
+                values = lane_arguments(run, arguments, views)
+                size, total = lanes_per_batch if level == "blocks" else 1, math.prod(grid)
+                single = _spread(run, processes, arguments, values, size) if processes > 1 else "one was asked for"
+                if single:
+                    run_lockstep(run, values, size, 0, total)
+                run.report_out.processes = 1 if single else min(processes, total)
+                run.report_out.why_one_process = single
             else:
                 run_stepwise(run, arguments, views, level, turns, together)
             break

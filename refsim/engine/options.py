@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from refsim.engine.turns import LANES, turns_named
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Groups of lanes, schedule, and whether to look for witnesses, as in `refsim.launch`.
+    """Groups of lanes, schedule, witnesses and processes, as in `refsim.launch`.
 
     Raises
     ------
@@ -23,11 +24,16 @@ class LaunchOptions:
     lanes: str = "auto"
     schedule: str | None = None
     witness: bool = False
+    processes: int = 1
 
     def __post_init__(self) -> None:
         if self.lanes not in ("auto", *LANES):
             raise ValueError(f"unknown lanes {self.lanes!r}; give auto, {', '.join(LANES)}")
         turns_named(self.schedule)
+        if type(self.processes) is not int or self.processes < 1:
+            raise ValueError(f"processes must be a number of at least 1, not {self.processes!r}")
+        if self.processes > 1 and not hasattr(os, "fork"):
+            raise ValueError("processes need fork, which this system does not have; give processes=1")
 
     def but(self, **given: Any) -> LaunchOptions:
         """These options with those that were given, None standing for none."""

@@ -48,10 +48,10 @@ class Uses:
         statements = list(walk_statements(program.body))
         for s in statements:
             if isinstance(s, Assign) and isinstance(s.value.type, (ArrayType, PointerType)):
-                self._origins.setdefault(s.name, set()).update(_roots(s.value))
+                self._origins.setdefault(s.name, set()).update(roots(s.value))
             for part in walk_expressions(s):
                 if isinstance(part, SharedAddress):
-                    self._origins.setdefault(ADDRESSED, set()).update(_roots(part.pointer))
+                    self._origins.setdefault(ADDRESSED, set()).update(roots(part.pointer))
         dropped = {id(s.value) for s in statements if isinstance(s, Effect)}
         self.atomic_results = False
         written: set[str] = set()
@@ -100,7 +100,7 @@ class Uses:
 
     def _resolve(self, expression: Expr, access: Type | None = None) -> set[str]:
         seen: set[str] = set()
-        todo = list(_roots(expression))
+        todo = list(roots(expression))
         while todo:
             name = todo.pop()
             if name not in seen:
@@ -121,7 +121,7 @@ def _index_variables(statements: list[Stmt]) -> dict[str, set[str]]:
             if isinstance(part, PointerAdd):
                 for p in (part.offset, *walk_expressions(part.offset)):
                     if isinstance(p, Var):
-                        found.setdefault(p.name, set()).update(_roots(part.pointer))
+                        found.setdefault(p.name, set()).update(roots(part.pointer))
     size = -1
     while size != (size := sum(len(pointers) + 1 for pointers in found.values())):
         for s in statements:
@@ -132,13 +132,14 @@ def _index_variables(statements: list[Stmt]) -> dict[str, set[str]]:
     return found
 
 
-def _roots(expression: Expr) -> set[str]:
+def roots(expression: Expr) -> set[str]:
+    """Names of the arrays and pointers that an expression may come from."""
     if isinstance(expression, (Slice, Field, Rearranged)):
-        return _roots(expression.array)
+        return roots(expression.array)
     if isinstance(expression, PointerAdd):
-        return _roots(expression.pointer)
+        return roots(expression.pointer)
     if isinstance(expression, Select):
-        return _roots(expression.then) | _roots(expression.otherwise)
+        return roots(expression.then) | roots(expression.otherwise)
     if isinstance(expression, SharedPointer):
         return {ADDRESSED}
     return {expression.name} if isinstance(expression, (Var, ConstArray)) else set()

@@ -51,6 +51,7 @@ def run(
     lanes: str,
     schedule: str | None,
     witness: bool,
+    processes: int,
     simulate: bool,
 ) -> None:
     """Run SCRIPT, which uses numba.cuda or cupy, without a GPU and under checks.
@@ -66,7 +67,7 @@ def run(
         session = Session(device, checks, raise_on_findings, counters or per_line or picture is not None)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    with chosen_lanes(lanes, schedule, witness):
+    with chosen_lanes(lanes, schedule, witness, processes):
         status = run_script(script, arguments, session, simulate)
     sys.stdout.flush()
     if session.totals is not None:

@@ -26,6 +26,13 @@ def lane_options(command: Any) -> Any:
             "--schedule", metavar="seed:NUMBER", help="Draw the order of blocks, warps and threads from a seed."
         ),
         click.option("--witness", is_flag=True, help="Look for a schedule by which a race changes the result."),
+        click.option(
+            "--processes",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="Spread the blocks of a launch over so many processes.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -33,11 +40,11 @@ def lane_options(command: Any) -> Any:
 
 
 @contextlib.contextmanager
-def chosen_lanes(lanes: str, schedule: str | None, witness: bool) -> Iterator[None]:
+def chosen_lanes(lanes: str, schedule: str | None, witness: bool, processes: int) -> Iterator[None]:
     """Have all launches within run as the options say."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(launch_options(lanes=lanes, schedule=schedule, witness=witness))
+            stack.enter_context(launch_options(lanes=lanes, schedule=schedule, witness=witness, processes=processes))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         yield

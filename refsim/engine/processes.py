@@ -1,0 +1,287 @@
+"""The blocks of a launch spread over processes, with the results and findings of one.
+
+Every worker is a fork with the launch's memory as it was, and runs a part of the blocks. What it read and wrote comes
+back through anonymous shared memory. Where no worker touched what another wrote, and none found anything, the writes
+of all together are the result. Otherwise nothing has happened yet, and the launch runs in one process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import pickle
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from refsim.dialect import Atomic, AtomicAt, Fence, Print, walk_expressions, walk_statements
+from refsim.engine.uses import roots
+from refsim.errors import RefsimError
+
+if TYPE_CHECKING:
+    from refsim.engine.codegen import LaneCode
+    from refsim.engine.launch import Run
+    from refsim.engine.memory import GlobalMemory
+
+READ, WRITTEN = 1, 2
+DIES_WITH_ITS_PARENT = 1  # prctl's PR_SET_PDEATHSIG
+
+
+class WorkerError(RefsimError):
+    """A worker process ended before its blocks had."""
+
+
+def blocks_meet(code: LaneCode) -> str:
+    """Why the blocks of a program cannot run in processes of their own; empty if nothing speaks against it."""
+    program = code.program
+    shared = {allocation.name for allocation in program.allocations if allocation.space != "constant"}
+    if code.whole_grid:
+        return "its blocks meet in a barrier of the grid"
+    if code.may_wait:
+        return "its threads may wait for each other"
+    for s in walk_statements(program.body):
+        if isinstance(s, Print):
+            return "it prints"
+        if isinstance(s, Fence) and s.scope != "block":
+            return "it has a fence between blocks"
+        for part in walk_expressions(s):
+            if isinstance(part, (Atomic, AtomicAt)):
+                target = part.array if isinstance(part, Atomic) else part.pointer
+                names = roots(target)
+                if not names or not names <= shared:
+                    return "it has atomic operations on global memory"
+    return ""
+
+
+@dataclass
+class _Returned:
+    """What a worker hands back of one memory: for each granule whether it read or wrote it, and what it wrote."""
+
+    touched: Any
+    values: Any
+    granule: int
+
+
+@dataclass
+class _Worker:
+    """A fork, the end of its pipe, and the memory that it shares."""
+
+    pid: int
+    pipe: int
+    first: int
+    last: int
+    returned: list[_Returned]
+    ended: bool = False
+
+
+def run_in_processes(run: Run, count: int, blocks: int, work: Callable[[int, int], None], checked: bool) -> str:
+    """Run ranges of blocks in `count` processes.
+
+    Parameters
+    ----------
+    run
+        The launch; its memories take the results, and their shadows what was written.
+    blocks
+        Number of blocks.
+    work
+        ``work(first, last)`` runs a range of blocks, in this process.
+    checked
+        Whether shadows say what was read and written.
+
+    Returns
+    -------
+    Empty if all is done; else why the launch must run in one process. Then nothing has changed.
+
+    Raises
+    ------
+    WorkerError
+        If a worker was killed.
+    """
+    memories = [memory for memory in run.memories if memory.written]
+    edges = [blocks * i // count for i in range(count + 1)]
+    workers: list[_Worker] = []
+    try:
+        for first, last in pairwise(edges):
+            workers.append(_start(run, memories, first, last, work, checked, workers))
+        reasons = [_wait(worker, run.code) for worker in workers]
+    finally:
+        for worker in workers:
+            _end(worker)
+    if any(reasons):
+        return next(filter(None, reasons))
+    for position in range(len(memories)):
+        if _conflict([worker.returned[position].touched for worker in workers]):
+            return "its blocks touch what others write"
+    for position, memory in enumerate(memories):
+        for worker in workers:
+            _apply(memory, worker.returned[position])
+    return ""
+
+
+def is_own(array: Any) -> bool:
+    """True for an array in ordinary memory of this process, which a fork gets a copy of."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return False
+        if array.base is None:
+            return True
+        array = array.base
+    return False
+
+
+def _start(
+    run: Run,
+    memories: list[GlobalMemory],
+    first: int,
+    last: int,
+    work: Callable[[int, int], None],
+    checked: bool,
+    others: list[_Worker],
+) -> _Worker:
+    returned = [_shared(memory, _granule(memory, checked)) for memory in memories]
+    receive, send = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads of numerical libraries are idle now
+        pid = os.fork()
+    if pid:
+        os.close(send)
+        return _Worker(pid, receive, first, last, returned)
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _die_with_parent()
+        os.close(receive)
+        for other in others:
+            os.close(other.pipe)
+        before = [None if _tags(m, checked) is not None else m.raw.copy() for m in memories]
+        work(first, last)
+        report = run.report_out
+        said = "something was found" if report.findings or report.raised is not None else ""
+        if not said:
+            for memory, old, back in zip(memories, before, returned, strict=True):
+                _hand_back(memory, old, back, checked)
+        learned = run.code.irregular, run.code.uneven
+        _send(send, pickle.dumps((said, learned)))
+        status = 0
+    except BaseException as error:
+        text = "".join(traceback.format_exception_only(error)).strip()
+        with contextlib.suppress(OSError):
+            _send(send, pickle.dumps((f"a worker failed: {text}", (set(), set()))))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(DIES_WITH_ITS_PARENT, signal.SIGKILL)
+
+
+def _send(pipe: int, message: bytes) -> None:
+    while message:
+        message = message[os.write(pipe, message) :]
+
+
+def _tags(memory: GlobalMemory, checked: bool) -> Any:
+    """Who wrote each granule last, if the shadow keeps that."""
+    shadow = memory.shadow if checked else None
+    return shadow.tag if shadow is not None and len(shadow.tag) else None
+
+
+def _granule(memory: GlobalMemory, checked: bool) -> int:
+    return memory.granule if _tags(memory, checked) is not None else 1
+
+
+def _shared(memory: GlobalMemory, granule: int) -> _Returned:
+    size = len(memory.raw)
+    buffer = mmap.mmap(-1, max(1, size + size // granule))
+    whole = np.frombuffer(buffer, np.uint8)
+    return _Returned(whole[size : size + size // granule], whole[:size], granule)
+
+
+def _hand_back(memory: GlobalMemory, before: Any, back: _Returned, checked: bool) -> None:
+    """In a worker: copy what was written to where the parent finds it."""
+    tags = _tags(memory, checked)
+    if tags is None:
+        written = memory.raw != before
+        back.touched[...] = np.where(written, WRITTEN, 0)
+    else:
+        written = tags != 0
+        back.touched[...] = np.where(written, WRITTEN, 0)
+        if memory.shadow.reader is not None:
+            back.touched[...] |= (memory.shadow.reader != 0).view(np.uint8)
+    _copy(memory.raw, back.values, written, back.granule)
+
+
+def _copy(source: Any, target: Any, chosen: Any, granule: int) -> None:
+    """Copy chosen granules of bytes; those from the first to the last at once where all are chosen."""
+    first, last = int(chosen.argmax()), len(chosen) - int(chosen[::-1].argmax())
+    if not len(chosen) or not chosen[first]:
+        return
+    part = slice(first * granule, last * granule)
+    if chosen[first:last].all():
+        target[part] = source[part]
+    else:
+        target[part].reshape(-1, granule)[chosen[first:last]] = source[part].reshape(-1, granule)[chosen[first:last]]
+
+
+def _wait(worker: _Worker, code: LaneCode) -> str:
+    """Why a worker's part must run again; empty if it is done."""
+    parts = []
+    while part := os.read(worker.pipe, 1 << 16):
+        parts.append(part)
+    _, status = os.waitpid(worker.pid, 0)
+    worker.ended = True
+    if status != 0 or not parts:
+        exit_code = os.waitstatus_to_exitcode(status)
+        how = f"signal {-exit_code}" if exit_code < 0 else f"status {exit_code}"
+        raise WorkerError(
+            f"the worker process of blocks {worker.first} to {worker.last - 1} ended with {how} before they were done "
+            "(out of memory?); launch with processes=1"
+        )
+    reason, (irregular, uneven) = pickle.loads(b"".join(parts))
+    code.irregular |= irregular
+    code.uneven |= uneven
+    return str(reason)
+
+
+def _end(worker: _Worker) -> None:
+    """Leave nothing of a worker behind."""
+    os.close(worker.pipe)
+    if not worker.ended:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(worker.pid, 0)
+
+
+def _conflict(touched: list[Any]) -> bool:
+    """True if a worker touched a granule that another one wrote."""
+    written, read = touched[0] & WRITTEN, touched[0] & READ
+    for one in touched[1:]:
+        if (written * one).any() or (read * (one & WRITTEN)).any():
+            return True
+        written, read = written | (one & WRITTEN), read | (one & READ)
+    return False
+
+
+def _apply(memory: GlobalMemory, back: _Returned) -> None:
+    """Take over what a worker wrote, and that it was written."""
+    written = (back.touched & WRITTEN) != 0
+    if not written.any():
+        return
+    _copy(back.values, memory.raw, written, back.granule)
+    if memory.shadow is not None and len(memory.shadow.tag) == len(written):
+        memory.shadow.tag[written] = 1
