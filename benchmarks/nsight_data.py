@@ -87,7 +87,7 @@ def main(folders: list[Path]) -> None:
                     flops = {name: launch["metrics"].get(metric, 0) for name, metric in FLOPS.items()}
                     entry["flops"] = {name: value for name, value in flops.items() if value}
                 if suite != "kernels_cupy" or instructions is not None:
-                    by_job.setdefault(launch["job"], []).append({"suite": suite, **entry})
+                    by_job.setdefault(launch["job"], []).append(entry)
     lines = []
     for suite, jobs in SUITES.items():
         for job in jobs():
@@ -98,11 +98,11 @@ def main(folders: list[Path]) -> None:
                 print(f"not measured: {job.name}")
                 continue
             for counters, entry in zip(launcher.counters, known[: len(launcher.counters)], strict=True):
-                entry.pop("suite")
+                entry = {**entry, "suite": suite, "job": job.name}
                 reasons = reasons_for(counters, entry)
                 if reasons:
                     entry["differs"] = reasons
-                lines.append(json.dumps({"suite": suite, "job": job.name, **entry}, ensure_ascii=False))
+                lines.append(json.dumps(entry, ensure_ascii=False))
     text = ",\n".join(lines)
     TARGET.write_text(
         f'{{"machine": {json.dumps(measured[0]["machine"])},\n"launches": [\n{text}\n]}}\n', encoding="utf-8"
