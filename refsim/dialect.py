@@ -183,6 +183,14 @@ class Intrinsic(Expr):
 
 
 @dataclass(frozen=True)
+class Call(Expr):
+    """A call of one of the program's functions, by those threads that get there."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
 class Load(Expr):
     """One element of an array."""
 
@@ -585,6 +593,17 @@ class Allocation:
 
 
 @dataclass
+class Function:
+    """A function of numbers that calls itself; it touches no memory, and `result` holds what it returns."""
+
+    name: str
+    place: Place
+    parameters: tuple[tuple[str, Type | None], ...]
+    body: list[Stmt]
+    result: Var
+
+
+@dataclass
 class Program:
     """A kernel in the dialect. `most_threads` is the largest block that its source says it may be launched with."""
 
@@ -597,6 +616,7 @@ class Program:
     wraps_negative: bool = True
     exit_label: str = "kernel"
     most_threads: int | None = None
+    functions: tuple[Function, ...] = ()
 
 
 def _find_expression_fields(kind: Any) -> tuple[str, ...]:
@@ -659,7 +679,7 @@ def assigned_names(statement: Stmt) -> tuple[str, ...]:
     return statement.targets if isinstance(statement, MatrixMultiply) else ()
 
 
-EFFECTS = (Atomic, AtomicAt, Warp, BlockVote)
+EFFECTS = (Call, Atomic, AtomicAt, Warp, BlockVote)
 
 
 def is_free(expression: Expr) -> bool:

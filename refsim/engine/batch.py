@@ -202,6 +202,13 @@ class Batch(Reports):
         """True if the set holds every thread that has not returned."""
         return lanes.size + self.exited == self.everything.size
 
+    def call(self, lanes: LaneSet, function: Any, args: tuple[Any, ...]) -> Any:
+        """Call a function of the program for these lanes."""
+        try:
+            return function(self, lanes, *args)
+        except RecursionError:
+            raise UnsupportedError("a device function calls itself hundreds of times, one call in the other") from None
+
     def leave(self, parent: LaneSet, exits: list[Exit], dtypes: Any) -> tuple[LaneSet, tuple[Any, ...]]:
         """The set after a block or loop: the union of all that left it."""
         return merge(parent, exits, dtypes)

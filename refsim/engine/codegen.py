@@ -32,6 +32,7 @@ from refsim.dialect import (
     Effect,
     Expr,
     Fence,
+    Function,
     If,
     Load,
     LoadAt,
@@ -58,6 +59,22 @@ from refsim.engine.lane_types import lane_dtype
 from refsim.engine.liveness import Names, Needs, variables
 from refsim.engine.registers import with_registers
 from refsim.engine.uses import Uses
+
+
+def _compiled_function(caller: CodeGenerator, function: Function) -> Callable[..., Any]:
+    """A function of a program as a Python function of the batch, the set of lanes and its arguments."""
+    program = Program(function.name, function.place, function.parameters, function.body)
+    names = {s.name for s in walk_statements(function.body) if isinstance(s, Assign)}
+    writer = CodeGenerator(program, {name: kind for name, kind in caller.types.items() if name in names})
+    writer.sites = caller.sites
+    writer.result = function.result
+    compiled = writer.generate().function
+    writer.namespace[f"function_{function.name}"] = compiled
+    for other in caller.program.functions:
+        known = caller.namespace.get(f"function_{other.name}")
+        if known is not None:
+            writer.namespace[f"function_{other.name}"] = known
+    return compiled
 
 
 @dataclass
@@ -94,7 +111,9 @@ class LaneCode:
 
 
 class CodeGenerator(LaneExpressions):
-    """Writes the lane code of one program."""
+    """Writes the lane code of one program, or of one function, whose value is `result`."""
+
+    result: Var | None = None
 
     def generate(self) -> LaneCode:
         """Produce the function."""
@@ -102,7 +121,7 @@ class CodeGenerator(LaneExpressions):
         parameters = ", ".join(self.name(name) for name, kind in program.parameters if kind is not None)
         for name in sorted(self._indices_used()):
             value = f"B.index_values({name!r})"
-            self.emit(f"{self.name(name)} = {f'S.pick({value})' if self.stepwise else value}")
+            self.emit(f"{self.name(name)} = {f'S.pick({value})' if self.stepwise or self.result else value}")
         uses = self.uses = Uses(program)
         self.awaited = {
             id(part)
@@ -120,7 +139,11 @@ class CodeGenerator(LaneExpressions):
         for name, kind in self.types.items():
             if name not in self.fixed and name not in dict(program.parameters):
                 self.emit(f"{self.name(name)} = {self._zero(kind)}")
+        for function in program.functions:
+            self.namespace[f"function_{function.name}"] = _compiled_function(self, function)
         self.block(program.body)
+        if self.result is not None:
+            self.emit(f"return {self.expression(self.result)}")
         self.emit("if False: yield" if self.stepwise else "pass")
         source = f"def lane_code(B, S, {parameters}):\n" + "\n".join(self.lines) + "\n"
         exec(compile(source, f"<lane code of {program.name}>", "exec"), self.namespace)

@@ -20,6 +20,7 @@ from refsim.dialect import (
     Binary,
     Bitcast,
     BlockVote,
+    Call,
     Compare,
     Const,
     ConstArray,
@@ -377,6 +378,12 @@ class LaneExpressions:
         name = f"{e.name.replace('.', '_')}_{e.operand}"
         self.namespace[name] = implementation(e.name, e.operand, self.place)
         return f"{name}({', '.join(self.expression(a) for a in e.args)})"
+
+    def _e_call(self, e: Call) -> str:
+        args = "".join(f"{self.expression(a)}, " for a in e.args)
+        result = self.fresh()
+        self.emit(f"{result} = B.call(S, function_{e.function}, ({args}))")
+        return result
 
     def _e_load(self, e: Load) -> str:
         array = self.expression(e.array)

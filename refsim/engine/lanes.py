@@ -105,6 +105,8 @@ class LaneSet:
         if self.size == 1:
             row = 0 if value.shape[0] == 1 else int(self.t.reshape(-1)[0])
             return value[row, 0 if value.shape[1] == 1 else int(self.b.reshape(-1)[0])].item()
+        if self.flat is not None:
+            return value[self.t if value.shape[0] > 1 else 0, self.b if value.shape[1] > 1 else 0]
         rows = value if self.rows is None or value.shape[0] == 1 else value.take(self.rows, axis=0)
         return rows if self.cols is None or value.shape[1] == 1 else rows.take(self.cols, axis=1)
 

@@ -29,7 +29,7 @@ from refsim.dialect import (
     walk_statements,
 )
 from refsim.errors import KernelTypeError, UnsupportedError
-from refsim.frontends.numba_loops import Loops
+from refsim.frontends.numba_recursion import Functions, Recursion, calls_itself
 from refsim.frontends.numba_scopes import Exit, Scope, Translation
 from refsim.frontends.numba_values import (
     Environment,
@@ -65,7 +65,7 @@ def translate(function: FunctionType, parameters: list[Type | tuple[Any, ...] | 
     return Translator(device).kernel(function, parameters)
 
 
-class Translator(Loops):
+class Translator(Recursion):
     """Translates one kernel."""
 
     def __init__(self, device: Device) -> None:
@@ -82,6 +82,8 @@ class Translator(Loops):
         self.incomplete: set[str] = set()
         self.statement_value: ast.expr | None = None
         self.loop_names: list[set[str]] = []
+        self.functions = Functions()
+        self.open_function = self._open
 
     def kernel(self, function: FunctionType, parameters: list[Any]) -> Translation:
         """Translate the kernel itself."""
@@ -106,7 +108,10 @@ class Translator(Loops):
         self.body(definition.body)
         self.scopes.pop()
         allocations = tuple(self.allocations.values())
-        program = Program(function.__name__, place, tuple(typed), self.out, allocations, self.constants)
+        program = Program(
+            function.__name__, place, tuple(typed), self.out, allocations, self.constants,
+            functions=tuple(self.functions.done.values()),
+        )  # fmt: skip
         return Translation(program, self.types, self.captured)
 
     def _parameter(self, name: str, kind: Any, typed: list[tuple[str, Type | None]]) -> Value:
@@ -169,6 +174,8 @@ class Translator(Loops):
 
     def inline(self, function: FunctionType, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         """Translate a call of a device function in place; the value is what it returns."""
+        if calls_itself(function):
+            return self.call_recursive(function, arguments, keywords)
         if any(scope.function is function for scope in self.scopes):
             raise self.unsupported(f"recursive call of device function {function.__name__}()")
         if len(self.scopes) > MAX_INLINE_DEPTH:
