@@ -1,4 +1,4 @@
-"""The command line: ``refsim check``, ``refsim replay`` and ``refsim ops``."""
+"""The command line: ``refsim check`` and ``refsim replay``, and where the other commands are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oracle.cases import Case
-from oracle.operator import OPERATORS, Operator, UnknownOperatorError, find_operator
+from oracle.operator import Operator, UnknownOperatorError, find_operator
 from oracle.signature import FLOAT_DTYPES, InputError
 from refsim.conformance.backends import Backend, Capability, UsageError, load_backend
 from refsim.conformance.backends.kernels import KernelBackend
@@ -28,6 +28,7 @@ from refsim.destinations import Destination, kept_clean
 from refsim.devices import device_named
 from refsim.hosts.command import run as run_command
 from refsim.hosts.lane_options import chosen_lanes, lane_options
+from refsim.operator_commands import all_operators, mutants, ops
 from refsim.translate_command import translate
 
 NOTHING_JUDGED = 3
@@ -46,6 +47,8 @@ class _Interruptible(click.Group):
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except (UsageError, UnknownOperatorError, InputError) as error:
+            raise click.UsageError(str(error)) from error
         except (KeyboardInterrupt, click.Abort):
             click.echo("\ninterrupted", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
@@ -59,6 +62,8 @@ def main() -> None:
 
 main.add_command(run_command, "run")
 main.add_command(translate)
+main.add_command(ops)
+main.add_command(mutants)
 
 
 def _backend_options(command: Any) -> Any:
@@ -131,7 +136,7 @@ def check(
     """
     with _reported(debug):
         records = _operators(operators)
-        chosen = _dtypes(dtypes)
+        chosen = _dtypes(dtypes, records)
         destination = Destination(output)
         names = [record.name for record in records]
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
@@ -179,33 +184,24 @@ def replay(
         _finish(report, strict, form, destination, debug)
 
 
-@main.command()
-@click.argument("name", required=False)
-def ops(name: str | None) -> None:
-    """List the operators, or print the definition of one."""
-    with _reported(debug=False):
-        if name:
-            lines = [_definition(find_operator(name))]
-        else:
-            lines = [f"{record.name:12} {record.family:10} {record.summary}" for record in _operators(())]
-        Destination(None).write("\n".join(lines) + "\n")
-
-
 def _operators(names: Sequence[str]) -> list[Operator]:
     if not names:
-        import oracle.ops  # noqa: F401  registers every family
-
-        return [OPERATORS[name] for name in sorted(OPERATORS)]
+        return all_operators()
     return [find_operator(name) for name in dict.fromkeys(names)]
 
 
-def _dtypes(names: Sequence[str]) -> list[str]:
+def _dtypes(names: Sequence[str], records: Sequence[Operator]) -> list[str]:
+    """The dtypes asked for; without any, all but bfloat16."""
+    known = list(dict.fromkeys((*FLOAT_DTYPES, *(dtype for record in all_operators() for dtype in record.dtypes))))
     for name in names:
-        if name not in FLOAT_DTYPES:
-            near = difflib.get_close_matches(name, FLOAT_DTYPES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known dtypes: {', '.join(FLOAT_DTYPES)}"
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known dtypes: {', '.join(known)}"
             raise UsageError(f"unknown dtype {name!r}; {hint}")
-    return list(dict.fromkeys(names or DEFAULT_DTYPES))
+    if names:
+        return list(dict.fromkeys(names))
+    narrow = (dtype for record in records for dtype in record.dtypes if dtype not in FLOAT_DTYPES)
+    return list(dict.fromkeys((*DEFAULT_DTYPES, *narrow)))
 
 
 def _require_drawable(case: Case) -> None:
@@ -256,17 +252,6 @@ def _cases(source: str) -> list[Case]:
     if not cases:
         raise UsageError(f"{what} holds no failing case, so there is nothing to run again")
     return cases
-
-
-def _definition(record: Operator) -> str:
-    inputs = [
-        f"  {name}: {spec.kind} ({', '.join(spec.dims)}){', optional' if spec.optional else ''}"
-        for name, spec in record.inputs.items()
-    ]
-    params = [f"  {name}: {spec.describe()}; default {spec.default!r}" for name, spec in record.params.items()]
-    outputs = [f"  {output.name}" for output in record.outputs]
-    parts = [f"{record.name} ({record.family})", "", "inputs", *inputs, "parameters", *(params or ["  none"])]
-    return "\n".join([*parts, "outputs", *outputs, "", record.doc])
 
 
 @contextlib.contextmanager

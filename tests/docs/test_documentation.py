@@ -157,3 +157,9 @@ def test_the_ptx_page_lists_the_instructions_of_the_table():
         title: [(form.pattern, form.operands, form.capability) for form in forms] for title, forms in GROUPS.items()
     }
     assert re.findall(r"`(%[\w.]+)`", text) == list(SPECIAL_REGISTERS)
+
+
+def test_operators_page_is_what_the_command_prints():
+    page = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+    again = "run: refsim ops --format markdown > docs/operators.md"
+    assert CliRunner().invoke(main, ["ops", "--format", "markdown"]).stdout == page, again

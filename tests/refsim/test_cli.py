@@ -241,13 +241,29 @@ def test_replay_of_a_report_without_failures(mine, tmp_path):
 def test_ops_lists_and_describes():
     listed = run("ops")
     assert listed.exit_code == 0
-    assert [line.split()[0] for line in listed.output.splitlines()] == [
-        "attention", "matmul", "rmsnorm", "rope", "softmax", "sum",
-    ]  # fmt: skip
+    names = [line.split()[0] for line in listed.output.splitlines() if line.startswith("  ")]
+    assert {"attention", "matmul", "rmsnorm", "rope", "softmax", "sum"} <= set(names)
     one = run("ops", "matmul")
     assert one.exit_code == 0
-    for words in ("a: float (m, k)", "bias: float (n), optional", "transpose_a: bool; default False", "Rounding"):
+    for words in ("a: the operator's dtype (m, k)", "transpose_a: bool; default False", "numba:matmul_tiled", "Rounding"):
         assert words in one.output
+
+
+def test_ops_as_json_and_by_profile():
+    listed = json.loads(run("ops", "--format", "json").stdout)["operators"]
+    (rmsnorm,) = [entry for entry in listed if entry["name"] == "rmsnorm"]
+    assert rmsnorm["family"] == "norm"
+    assert "numba:rmsnorm" in rmsnorm["kernels"]
+    core = json.loads(run("ops", "--profile", "core", "--format", "json").stdout)["operators"]
+    assert "rmsnorm" in [entry["name"] for entry in core]
+
+
+def test_mutants_prints_a_matrix():
+    result = run("mutants", "rmsnorm", "--dtype", "float32", "--cases", "24")
+    assert result.exit_code == 0, result.output
+    assert "6 of 6 mutants refused, 0 false alarms on 8 controls" in result.output
+    assert run("mutants", "rmsnorm", "--dtype", "int8").exit_code == 2
+    assert "unknown operator 'nix'" in run("mutants", "nix").output
 
 
 def test_same_seed_same_report_other_seed_other_cases(mine):

@@ -1,0 +1,8 @@
+"""Profiles: sets of operators that a port can claim, as conformance suites have them."""
+
+from __future__ import annotations
+
+PROFILES: dict[str, tuple[str, ...]] = {
+    "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
+}
+"""Operators by profile."""
