@@ -245,7 +245,7 @@ def test_ops_lists_and_describes():
     assert {"attention", "matmul", "rmsnorm", "rope", "softmax", "sum"} <= set(names)
     one = run("ops", "matmul")
     assert one.exit_code == 0
-    for words in ("a: the operator's dtype (m, k)", "transpose_a: bool; default False", "numba:matmul_tiled", "Rounding"):
+    for words in ("a: the operator's dtype (m, k)", "transpose_a: bool; default False", "numba:matmul", "Rounding"):
         assert words in one.output
 
 
