@@ -38,7 +38,6 @@ def kernels_by_operator() -> dict[str, list[str]]:
 def entry(record: Operator, kernels: Kernels) -> dict[str, Any]:
     """An operator as JSON values."""
     recipe = RECIPES.get(record.name)
-    inputs = [{"name": name, "dims": list(spec.dims), "type": _type(spec)} for name, spec in record.inputs.items()]
     return {
         "name": record.name,
         "family": record.family,
