@@ -45,6 +45,9 @@ template <unsigned int n, typename __Parent = void> struct thread_block_tile {
   template <typename __T> REFSIM_DEVICE __T shfl_up(__T x, unsigned int d) const { return __shfl_up_sync(mask(), x, d, n); }
   template <typename __T> REFSIM_DEVICE __T shfl_down(__T x, unsigned int d) const { return __shfl_down_sync(mask(), x, d, n); }
   template <typename __T> REFSIM_DEVICE __T shfl_xor(__T x, int m) const { return __shfl_xor_sync(mask(), x, m, n); }
+  template <typename __T> REFSIM_DEVICE unsigned int match_any(__T x) const {
+    return (unsigned int)(__match_any_sync(mask(), x) >> (__refsim_lane() / n * n));
+  }
   REFSIM_DEVICE int any(int p) const { return __any_sync(mask(), p); }
   REFSIM_DEVICE int all(int p) const { return __all_sync(mask(), p); }
   REFSIM_DEVICE refsim_mask ballot(int p) const { return __ballot_sync(mask(), p) >> (__refsim_lane() / n * n); }
@@ -73,6 +76,25 @@ struct coalesced_group {
     }
     return __shfl_sync(lanes, x, source);
   }
+  template <typename __T> REFSIM_DEVICE __T shfl_down(__T x, unsigned int d) const {
+    unsigned int rank = thread_rank() + d;
+    return shfl(x, (int)(rank < size() ? rank : thread_rank()));
+  }
+  template <typename __T> REFSIM_DEVICE __T shfl_up(__T x, unsigned int d) const {
+    unsigned int rank = thread_rank();
+    return shfl(x, (int)(rank < d ? rank : rank - d));
+  }
+  REFSIM_DEVICE unsigned int ballot(int p) const {
+    refsim_mask voted = __ballot_sync(lanes, p);
+    unsigned int result = 0;
+    for (int lane = 0, rank = 0; lane < warpSize; ++lane) {
+      if ((lanes >> lane) & 1) {
+        result |= (unsigned int)((voted >> lane) & 1) << rank;
+        ++rank;
+      }
+    }
+    return result;
+  }
 };
 REFSIM_DEVICE inline coalesced_group coalesced_threads() { return coalesced_group{__activemask()}; }
 template <typename __Group> REFSIM_DEVICE inline void sync(const __Group& g) { g.sync(); }
@@ -85,4 +107,37 @@ REFSIM_DEVICE inline __T reduce(const thread_block_tile<n, __P>& tile, __T x, __
   for (int d = n / 2; d > 0; d /= 2) x = op(x, tile.shfl_xor(x, d));
   return x;
 }
+template <typename __T> struct bit_and { REFSIM_DEVICE __T operator()(__T a, __T b) const { return a & b; } };
+template <typename __T> struct bit_or { REFSIM_DEVICE __T operator()(__T a, __T b) const { return a | b; } };
+template <typename __T> struct bit_xor { REFSIM_DEVICE __T operator()(__T a, __T b) const { return a ^ b; } };
+template <typename __T, typename __Op> REFSIM_DEVICE inline __T reduce(const coalesced_group& group, __T x, __Op op) {
+  __T r = group.shfl(x, 0);
+  for (unsigned int rank = 1; rank < group.size(); ++rank) r = op(r, group.shfl(x, (int)rank));
+  return r;
+}
+template <unsigned int n, typename __P, typename __T, typename __Op>
+REFSIM_DEVICE inline __T inclusive_scan(const thread_block_tile<n, __P>& tile, __T x, __Op op) {
+  for (unsigned int d = 1; d < n; d *= 2) {
+    __T y = tile.shfl_up(x, d);
+    if (tile.thread_rank() >= d) x = op(y, x);
+  }
+  return x;
+}
+template <unsigned int n, typename __P, typename __T>
+REFSIM_DEVICE inline __T inclusive_scan(const thread_block_tile<n, __P>& tile, __T x) { return inclusive_scan(tile, x, plus<__T>()); }
+template <unsigned int n, typename __P, typename __T, typename __Op>
+REFSIM_DEVICE inline __T exclusive_scan(const thread_block_tile<n, __P>& tile, __T x, __Op op) {
+  __T y = tile.shfl_up(inclusive_scan(tile, x, op), 1);
+  return tile.thread_rank() == 0 ? __T() : y;
+}
+template <unsigned int n, typename __P, typename __T>
+REFSIM_DEVICE inline __T exclusive_scan(const thread_block_tile<n, __P>& tile, __T x) { return exclusive_scan(tile, x, plus<__T>()); }
+#define REFSIM_UNAVAILABLE(why) __attribute__((unavailable(why)))
+struct REFSIM_UNAVAILABLE("refsim has thread_block, thread_block_tile, coalesced_group and grid_group") thread_group;
+struct REFSIM_UNAVAILABLE("refsim has no clusters") cluster_group;
+template <typename __Group, typename __Label>
+REFSIM_DEVICE REFSIM_UNAVAILABLE("refsim has no labeled_partition") coalesced_group labeled_partition(const __Group&, __Label);
+template <typename __Group>
+REFSIM_DEVICE REFSIM_UNAVAILABLE("refsim has no binary_partition") coalesced_group binary_partition(const __Group&, bool);
+#undef REFSIM_UNAVAILABLE
 }  // namespace cooperative_groups

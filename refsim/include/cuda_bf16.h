@@ -65,4 +65,9 @@ REFSIM_F __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) { return a.x; }
 REFSIM_F __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) { return a.y; }
 REFSIM_F float __low2float(__nv_bfloat162 a) { return (float)a.x; }
 REFSIM_F float __high2float(__nv_bfloat162 a) { return (float)a.y; }
+REFSIM_F __nv_bfloat162 __low2bfloat162(__nv_bfloat162 a) { return __nv_bfloat162{a.x, a.x}; }
+REFSIM_F __nv_bfloat162 __high2bfloat162(__nv_bfloat162 a) { return __nv_bfloat162{a.y, a.y}; }
+REFSIM_F __nv_bfloat162 __lowhigh2highlow(__nv_bfloat162 a) { return __nv_bfloat162{a.y, a.x}; }
+REFSIM_F __nv_bfloat162 __lows2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return __nv_bfloat162{a.x, b.x}; }
+REFSIM_F __nv_bfloat162 __highs2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return __nv_bfloat162{a.y, b.y}; }
 #undef REFSIM_F

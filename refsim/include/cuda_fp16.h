@@ -7,6 +7,7 @@ struct alignas(4) __half2 {
 };
 typedef __half2 half2;
 struct __half_raw { unsigned short x; };
+struct __half2_raw { unsigned short x, y; };
 #define __T __half
 #define __T2 __half2
 #include "refsim_half_operations.inc"

@@ -30,3 +30,67 @@ REFSIM_DEVICE inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float x, __nv_satu
 REFSIM_FP8(__nv_fp8_e4m3, e4m3)
 REFSIM_FP8(__nv_fp8_e5m2, e5m2)
 #undef REFSIM_FP8
+typedef unsigned int __nv_fp8x4_storage_t;
+#define REFSIM_F REFSIM_DEVICE inline
+REFSIM_F __nv_fp8_storage_t __nv_cvt_double_to_fp8(double x, __nv_saturation_t s, __nv_fp8_interpretation_t kind) {
+  return __nv_cvt_float_to_fp8((float)x, s, kind);
+}
+REFSIM_F __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw x, __nv_saturation_t s, __nv_fp8_interpretation_t kind) {
+  return __nv_cvt_float_to_fp8((float)__ushort_as_half(x.x), s, kind);
+}
+REFSIM_F __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 x, __nv_saturation_t s, __nv_fp8_interpretation_t kind) {
+  return (__nv_fp8x2_storage_t)(__nv_cvt_float_to_fp8(x.x, s, kind) | (__nv_cvt_float_to_fp8(x.y, s, kind) << 8));
+}
+REFSIM_F __nv_fp8x2_storage_t __nv_cvt_double2_to_fp8x2(double2 x, __nv_saturation_t s, __nv_fp8_interpretation_t kind) {
+  return __nv_cvt_float2_to_fp8x2(float2{(float)x.x, (float)x.y}, s, kind);
+}
+REFSIM_F __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(__half2_raw x, __nv_saturation_t s, __nv_fp8_interpretation_t kind) {
+  return (__nv_fp8x2_storage_t)(__nv_cvt_halfraw_to_fp8(__half_raw{x.x}, s, kind) |
+                                (__nv_cvt_halfraw_to_fp8(__half_raw{x.y}, s, kind) << 8));
+}
+REFSIM_F float __refsim_fp8_to_float(__nv_fp8_storage_t x, __nv_fp8_interpretation_t kind) {
+  return kind == __NV_E4M3 ? __refsim_e4m3_to_float(x) : __refsim_e5m2_to_float(x);
+}
+REFSIM_F __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t x, __nv_fp8_interpretation_t kind) {
+  return __half_raw{__half_as_ushort((__half)__refsim_fp8_to_float(x, kind))};
+}
+REFSIM_F __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t x, __nv_fp8_interpretation_t kind) {
+  return __half2_raw{__nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)x, kind).x,
+                     __nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)(x >> 8), kind).x};
+}
+#define REFSIM_FP8_VECTORS(kind, which)                                                                              \
+  struct alignas(2) __nv_fp8x2_##kind {                                                                              \
+    __nv_fp8x2_storage_t __x;                                                                                        \
+    __nv_fp8x2_##kind() = default;                                                                                   \
+    REFSIM_DEVICE explicit __nv_fp8x2_##kind(float2 x) { __x = __nv_cvt_float2_to_fp8x2(x, __NV_SATFINITE, which); }  \
+    REFSIM_DEVICE explicit __nv_fp8x2_##kind(__half2 x) {                                                            \
+      __x = __nv_cvt_float2_to_fp8x2(float2{(float)x.x, (float)x.y}, __NV_SATFINITE, which);                         \
+    }                                                                                                                \
+    REFSIM_DEVICE explicit __nv_fp8x2_##kind(__nv_bfloat162 x) {                                                     \
+      __x = __nv_cvt_float2_to_fp8x2(float2{(float)x.x, (float)x.y}, __NV_SATFINITE, which);                         \
+    }                                                                                                                \
+    REFSIM_DEVICE explicit operator float2() const {                                                                 \
+      return float2{__refsim_##kind##_to_float((unsigned char)__x), __refsim_##kind##_to_float((unsigned char)(__x >> 8))}; \
+    }                                                                                                                \
+    REFSIM_DEVICE explicit operator __half2() const {                                                                \
+      float2 x = float2(*this);                                                                                      \
+      return __half2{(__half)x.x, (__half)x.y};                                                                      \
+    }                                                                                                                \
+  };                                                                                                                 \
+  struct alignas(4) __nv_fp8x4_##kind {                                                                              \
+    __nv_fp8x4_storage_t __x;                                                                                        \
+    __nv_fp8x4_##kind() = default;                                                                                   \
+    REFSIM_DEVICE explicit __nv_fp8x4_##kind(float4 x) {                                                             \
+      __x = __nv_cvt_float2_to_fp8x2(float2{x.x, x.y}, __NV_SATFINITE, which) |                                      \
+            ((unsigned int)__nv_cvt_float2_to_fp8x2(float2{x.z, x.w}, __NV_SATFINITE, which) << 16);                 \
+    }                                                                                                                \
+    REFSIM_DEVICE explicit operator float4() const {                                                                 \
+      return float4{__refsim_##kind##_to_float((unsigned char)__x), __refsim_##kind##_to_float((unsigned char)(__x >> 8)), \
+                    __refsim_##kind##_to_float((unsigned char)(__x >> 16)),                                          \
+                    __refsim_##kind##_to_float((unsigned char)(__x >> 24))};                                         \
+    }                                                                                                                \
+  };
+REFSIM_FP8_VECTORS(e4m3, __NV_E4M3)
+REFSIM_FP8_VECTORS(e5m2, __NV_E5M2)
+#undef REFSIM_FP8_VECTORS
+#undef REFSIM_F
