@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 from refsim.counters.mix import Mix, mix_of
 from refsim.dialect import (
@@ -19,6 +20,7 @@ from refsim.dialect import (
     If,
     LoadAt,
     Loop,
+    MatrixMultiply,
     Place,
     PointerAdd,
     Stmt,
@@ -49,16 +51,31 @@ class Tables:
     widths: dict[int, int] = field(default_factory=dict)
 
 
+class CountingCode(LaneCode):
+    """Lane code that counts, as its variants for groups that take turns do."""
+
+    @cached_property
+    def stepwise(self) -> LaneCode:
+        """See `LaneCode.stepwise`."""
+        return CountingGenerator(self.program, self.types, stepwise=True).generate()
+
+    @cached_property
+    def at_accesses(self) -> LaneCode:
+        """See `LaneCode.at_accesses`."""
+        return CountingGenerator(self.program, self.types, stepwise=True, at_accesses=True).generate()
+
+
 class CountingGenerator(CodeGenerator):
     """Writes lane code that counts. ``B.counts.run`` counts a piece, ``B.counts.split`` a branch that divides lanes."""
 
-    def generate(self) -> LaneCode:
+    def generate(self) -> CountingCode:
         """Produce the function, with its tables."""
         self.tables = Tables()
         self.piece: Piece | None = None
         self.line: Place | None = self.program.place
         self.vectors: dict[Expr, tuple[int, set[int]]] = {}
-        code = super().generate()
+        made = super().generate()
+        code = CountingCode(**{part.name: getattr(made, part.name) for part in fields(LaneCode)})
         code.tables = self.tables
         return code
 
@@ -88,6 +105,10 @@ class CountingGenerator(CodeGenerator):
             extra = _statement_class(statement)
             if extra is not None:
                 mix[extra, ""] += 1
+            if isinstance(statement, MatrixMultiply):
+                a, b = statement.fragments[:2]
+                mix["matrix", a.dtype] += 1
+                mix["operations of a warp", a.dtype] += 2 * a.rows * a.columns * b.columns
             self.count(mix)
         super().statement(statement)
         if isinstance(statement, (If, Block, Loop)):

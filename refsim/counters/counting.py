@@ -10,7 +10,7 @@ from refsim.counters.collector import Collector
 from refsim.counters.memory import CountingGlobalMemory, CountingLocalMemory, CountingSharedMemory
 from refsim.counters.mix import FLOPS
 from refsim.counters.record import Counters, Counts, Line, SharedArray, Traffic
-from refsim.dialect import FLOATS, Place
+from refsim.dialect import FLOATS, INTEGERS, Place
 
 
 class Counting:
@@ -57,6 +57,10 @@ class Counting:
             for place, mix in piece.items():
                 counts = lines.setdefault(place or home, Counts())
                 for (kind, dtype), number in mix.items():
+                    if kind == "operations of a warp":
+                        if dtype not in INTEGERS:
+                            counts.operations[dtype] += warps * number
+                        continue
                     if kind == "branch":
                         counts.branches += warps * number
                         kind = "control"

@@ -9,7 +9,7 @@ from typing import Any
 SECTOR_BYTES = 32
 
 CLASSES = (
-    "integer", "float_add", "float_mul", "float_fma", "float_div", "special", "conversion", "compare",
+    "integer", "float_add", "float_mul", "float_fma", "float_div", "matrix", "special", "conversion", "compare",
     "global_load", "global_store", "shared_load", "shared_store", "local_load", "local_store", "constant_load",
     "atomic", "control", "warp", "barrier",
 )  # fmt: skip
@@ -91,7 +91,8 @@ class Counts:
     instructions, warp_instructions
         Instruction mix by class (`CLASSES`): executions by threads, and by warps.
     operations
-        Floating-point operations by type: an addition, multiplication or division is one, an fma two.
+        Floating-point operations by type: an addition, multiplication or division is one, an fma two, a product of
+        matrices m × k and k × n by a warp 2·m·n·k.
     traffic
         `Traffic` by space (``global``, ``shared``, ``local``, ``constant``) and kind (``load``, ``store``, ``atomic``).
     branches, divergent_branches

@@ -564,7 +564,7 @@ def execute(
             continue
         if level != lanes or not lockstep:
             stepwise = code if lockstep else code.at_accesses if turns.at_accesses else code.stepwise
-            run = Run(stepwise, device, grid, block, groups, shared_bytes, note_negative)
+            run = Run(stepwise, device, grid, block, groups, shared_bytes, note_negative, counting)
             views, write_back = views_of(run, arguments, code)
         try:
             if lockstep:
@@ -591,7 +591,7 @@ def execute(
             original[...] = copy
     if run.initcheck:
         mark_written(views, arguments)
-    if run.counting is not None:
+    if run.counting is not None and level != "thread":  # single threads execute no warp instructions
         run.report_out.counters = run.counting.result(run)
     if inputs is not None and run.racing:
         launched = math.prod(grid) * run.threads

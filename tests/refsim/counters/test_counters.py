@@ -271,6 +271,29 @@ def test_findings_and_results_are_the_same_with_counters():
     assert results[0] == results[1]
 
 
+def _relay(flags, out):
+    """Each block waits for the next one."""
+    block = cuda.blockIdx.x
+    if cuda.threadIdx.x == 0 and block + 1 < cuda.gridDim.x:
+        while cuda.atomic.add(flags, block + 1, 0) == 0:
+            pass
+    cuda.syncthreads()
+    out[cuda.grid(1)] = block
+    cuda.threadfence()
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.exch(flags, block, 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"lanes": "warp"}, {"schedule": "seed:3", "lanes": "warp"}])
+def test_blocks_that_wait_for_each_other_are_counted(options):
+    flags, out = np.zeros(4, np.int32), np.zeros(4 * 64)
+    counters = count(_relay, 4, 64, flags, out, **options)
+    assert counters.global_store == Traffic(8, 256, 2048, 64)
+    assert counters.barriers == 8 * 2 + 8  # and the fence
+    assert counters.global_atomic.requests >= 3 + 4
+
+
 def test_threads_that_wait_for_each_other_are_not_counted():
     def lock(mutex, total):
         while cuda.atomic.cas(mutex, 0, 0, 1) != 0:
@@ -281,3 +304,46 @@ def test_threads_that_wait_for_each_other_are_not_counted():
 
     report = refsim.launch(lock, 1, 8, np.zeros(1, np.int32), np.zeros(1, np.int32), counters=True)
     assert report.counters is None
+
+
+def test_matrix_products():
+    code = """
+    #include <mma.h>
+    using namespace nvcuda;
+    extern "C" __global__ void kernel(const half* a, const half* b, float* d) {
+        wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+        wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> fb;
+        wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+        wmma::load_matrix_sync(fa, a, 16);
+        wmma::load_matrix_sync(fb, b, 16);
+        wmma::fill_fragment(fc, 0.0f);
+        wmma::mma_sync(fc, fa, fb, fc);
+        wmma::store_matrix_sync(d, fc, 16, wmma::mem_row_major);
+    }
+    """
+    kernel = refsim.RawKernel(code, "kernel", ("-std=c++17",))
+    x, out = np.zeros((16, 16), np.float16), np.zeros((16, 16), np.float32)
+    counters = count(kernel, 1, 64, x, x, out, checks="none")
+    assert counters.warp_instructions["matrix"] == 2
+    assert counters.instructions["matrix"] == 64
+    assert counters.operations["float16"] == 2 * 2 * 16**3
+    assert "matrix" in str(counters)
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_asynchronous_copies_are_a_load_and_a_store(size):
+    code = r"""
+    #include <cuda_pipeline.h>
+    extern "C" __global__ void kernel(const float* x, float* out) {
+        __shared__ alignas(16) float cells[128 + 4];
+        __pipeline_memcpy_async(cells + 4 + threadIdx.x * (SIZE / 4), x + threadIdx.x * (SIZE / 4), SIZE);
+        __pipeline_commit();
+        __pipeline_wait_prior(0);
+        __syncthreads();
+        out[threadIdx.x] = cells[4 + threadIdx.x];
+    }
+    """
+    kernel = refsim.RawKernel(code, "kernel", (f"-DSIZE={size}",))
+    counters = count(kernel, 1, 32, np.zeros(128, np.float32), np.zeros(32, np.float32))
+    assert counters.global_load == Traffic(1, 32, 32 * size, size)
+    assert counters.shared_store == Traffic(1, 32, 32 * size, 0, size // 4, 0)
