@@ -2,16 +2,18 @@
 
     python benchmarks/libdevice_on_gpu.py tests/refsim/data/libdevice_h200.json
 
-Arguments are drawn here; a result is stored as the bits of its type. A function that is not compiled is listed under
-"failed" with the reason.
+Arguments are drawn here; the bytes of the results are stored, compressed and in base 64, one text per result. A
+function that is not compiled is listed under "failed" with the reason.
 """
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import math
 import sys
+import zlib
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,6 @@ FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 2.5, -3.7, 1e-5, 12.4, -26.3, 0.999, 
 INTEGERS = [0, 1, -1, 2, 7, -7, 0x7FFFFFFF, -0x80000000, 0x12345678, -0x1234567, 0x6420, 31]
 LONG_INTEGERS = [*INTEGERS, 2**63 - 1, -(2**63), 0x123456789ABCDEF, 2**53 + 1]
 SMALL = [0, 1, 2, 3, 5, -1, 10, 31]
-BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def choices(kind: str, count: int) -> list[Any]:
@@ -81,8 +82,18 @@ def kernel(function: Any, inputs: int, outputs: int) -> Any:
     return (one, two, three)[inputs - 1]
 
 
-def measure(name: str) -> dict[str, Any]:
-    """Types and bits of arguments and results of one function."""
+def encoded(array: np.ndarray) -> str:
+    """The bytes of an array, compressed, in base 64."""
+    return base64.b64encode(zlib.compress(array.tobytes(), 9)).decode()
+
+
+def decoded(text: str, kind: str) -> np.ndarray:
+    """The array that `encoded` was given."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), kind)
+
+
+def measure(name: str) -> list[str]:
+    """The results of one function."""
     result, declared = libdevicefuncs.functions[f"__nv_{name}"]
     signature = libdevicefuncs.create_signature(result, declared)
     kinds = [str(kind) for kind in signature.args]
@@ -91,11 +102,7 @@ def measure(name: str) -> dict[str, Any]:
     inputs = arguments(name, kinds)
     outputs = [np.zeros(inputs[0].size, kind) for kind in results]
     kernel(getattr(libdevice, name), len(inputs), len(outputs))[(outputs[0].size + 127) // 128, 128](*inputs, *outputs)
-    return {
-        "args": kinds, "results": results,
-        "inputs": [array.view(BITS[array.itemsize]).tolist() for array in inputs],
-        "outputs": [array.view(BITS[array.itemsize]).tolist() for array in outputs],
-    }  # fmt: skip
+    return [encoded(array) for array in outputs]
 
 
 def main(path: str) -> None:
@@ -110,7 +117,7 @@ def main(path: str) -> None:
     device = cuda.get_current_device()
     data = {"device": device.name.decode() if isinstance(device.name, bytes) else device.name, "failed": failed}
     with open(path, "w") as file:
-        json.dump({**data, "functions": found}, file, separators=(",", ":"))
+        json.dump({**data, "functions": found}, file, indent=0)
     print(len(found), "measured,", len(failed), "failed", list(failed.items())[:5])
 
 

@@ -83,8 +83,8 @@ def _engine_name(name: str, operand: str) -> str:
     found = _CONVERSION.fullmatch(name)
     if found:
         return f"to_{_CONVERTED[found[1]]}_{found[2]}"
-    if name == "fast_fdividef":
-        return "fdividef"
+    if name in ("fast_fdividef", "fast_powf"):
+        return name.removeprefix("fast_") if name.endswith("dividef") else "fast_pow"
     name = name.removeprefix("fast_")
     if name in _SPELLINGS:
         return _SPELLINGS[name]

@@ -116,4 +116,4 @@ def normcdf(x: Doubles) -> Doubles:
 
 def normcdfinv(p: Doubles) -> Doubles:
     """The inverse of `normcdf`."""
-    return np.asarray(-_ROOT_TWO * erfcinv(2.0 * p))
+    return np.asarray(-_ROOT_TWO * erfcinv(2.0 * p) + 0.0)
