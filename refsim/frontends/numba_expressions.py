@@ -22,13 +22,23 @@ from refsim.frontends.numba_arrays import UFUNC_OPERATORS, Arrays
 from refsim.frontends.numba_names import (
     CudaName,
     cuda_name,
+    declared_types,
     function_name,
     is_cuda_module,
     python_function,
     scalar_type,
 )
 from refsim.frontends.numba_tuples import vector_name
-from refsim.frontends.numba_values import Elements, LocalFunction, Method, Static, TupleValue, Value, as_tuple
+from refsim.frontends.numba_values import (
+    Elements,
+    LocalFunction,
+    Method,
+    Static,
+    TupleValue,
+    Value,
+    as_tuple,
+    to_expression,
+)
 
 if TYPE_CHECKING:
     pass
@@ -158,7 +168,7 @@ class Expressions(Arrays):
                 found = inner
             if found is None:
                 raise self.unsupported(f"call of {ast.unparse(node.func)}()")
-            return self.inline(found, arguments, keywords)
+            return self._as_declared(held, found, arguments, keywords)
         if name == "print":
             self.out.append(numba_api.print_statement(self, node))
             return Static(None)
@@ -172,6 +182,23 @@ class Expressions(Arrays):
         if name is None:
             raise self.unsupported(REFUSED_CALLS.get(held, f"call of {ast.unparse(node.func)}()"))
         return self._scalar_call(name, node)
+
+    def _as_declared(
+        self, held: Any, function: FunctionType, arguments: list[Value], keywords: dict[str, Value]
+    ) -> Value:
+        """A call of a device function; numbers are converted to the types of its signature, if it has one."""
+        declared = declared_types(held) if not keywords else None
+        if declared is None or len(declared[0]) != len(arguments):
+            return self.inline(function, arguments, keywords)
+        given = [
+            value if kind is None else self.convert(self.scalar(value), kind)
+            for value, kind in zip(arguments, declared[0], strict=True)
+        ]
+        result = self.inline(function, list(given), keywords)
+        number = to_expression(result)
+        if declared[1] is None or number is None or isinstance(number.type, ArrayType):
+            return result
+        return self.convert(number, declared[1])
 
     @staticmethod
     def _belongs_to_numba(function: Any) -> bool:

@@ -132,6 +132,22 @@ def function_name(value: Any) -> str | None:
     return None
 
 
+def declared_types(value: Any) -> tuple[tuple[str | None, ...], str | None] | None:
+    """Types of arguments and result that a device function declares in ``cuda.jit("int32(float32)", device=True)``.
+
+    A type that is not a scalar is None. None if nothing, or more than one signature is declared.
+    """
+    overloads = getattr(value, "overloads", None)
+    if isinstance(overloads, dict) and getattr(value, "_can_compile", True) is False:
+        declared = [getattr(each, "signature", None) for each in overloads.values()]
+    else:
+        declared = list(getattr(value, "signatures", None) or []) if getattr(value, "device", False) is True else []
+    if len(declared) != 1 or declared[0] is None:
+        return None
+    result = scalar_type(getattr(declared[0], "return_type", None))
+    return tuple(scalar_type(kind) for kind in declared[0].args), result
+
+
 def python_function(value: Any) -> types.FunctionType | None:
     """The Python function behind a ``cuda.jit`` object or a plain function."""
     for attribute in ("py_func", "fn"):

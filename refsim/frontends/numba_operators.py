@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator as operator_module
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,12 @@ BINARY = {
 
 
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator_module.eq, "!=": operator_module.ne, "<": operator_module.lt, "<=": operator_module.le,
+    ">": operator_module.gt, ">=": operator_module.ge,
+}  # fmt: skip
 
 
 UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
@@ -153,6 +160,9 @@ class Operators(Tuples):
 
     def compare(self, operator: str, left: Value, right: Value) -> Expr:
         """A comparison with Numba's types."""
+        known = [v.value for v in (to_expression(left), to_expression(right)) if isinstance(v, Const)]
+        if len(known) == 2 and all(type(v) in (int, bool) for v in known):
+            return Const(RELATIONS[operator](known[0], known[1]), type="bool")
         texts = [v.value for v in (left, right) if isinstance(v, Static) and isinstance(v.value, str)]
         if len(texts) == 2 and operator in ("==", "!="):
             return Const((texts[0] == texts[1]) == (operator == "=="), type="bool")

@@ -3,6 +3,7 @@
 import importlib.util
 from enum import Enum, IntEnum
 
+import numba
 import numpy as np
 import pytest
 from clean_launch import launch_clean
@@ -107,6 +108,51 @@ def test_functions_are_handed_to_device_functions():
     out = np.zeros(3)
     launch_clean(escaping, 1, 3, out)
     assert out.tolist() == [106 + i + 10 * (103 + i) + 9 + 6 + i for i in range(3)]
+
+
+class Declared:
+    """A device function with one signature, as cuda.jit makes it where there is a device."""
+
+    class Signature:
+        args = (numba.int32, numba.float32)
+        return_type = numba.float32
+
+    device = True
+    signatures = (Signature,)
+
+    @staticmethod
+    def py_func(a, b):
+        return (a << 1) + b
+
+
+declared = Declared()
+
+
+@cuda.jit
+def converting(x, out):
+    out[0] = declared(x[0], x[1])
+
+
+def test_a_signature_converts_arguments_and_result():
+    out = np.zeros(1)
+    launch_clean(converting, 1, 1, np.array([20000.9, 0.1]), out)
+    assert out[0] == np.float32(40000 + np.float64(np.float32(0.1)))
+
+
+@cuda.jit
+def by_count(out, *values):
+    if len(values) == 1:
+        out[0] = values[0]
+    elif len(values) == 2:
+        out[0] = values[0] * values[1]
+
+
+def test_branches_on_known_numbers_are_not_translated():
+    out = np.zeros(1)
+    launch_clean(by_count, 1, 1, out, 5)
+    assert out[0] == 5
+    launch_clean(by_count, 1, 1, out, 5, 6)
+    assert out[0] == 30
 
 
 @cuda.jit(device=True)

@@ -143,7 +143,8 @@ def _passed(arg: Any, copies: list[tuple[Any, Any]]) -> Any:
     if view is not None:
         return view
     if isinstance(value, tuple):
-        return tuple(_passed(item, copies) for item in value)
+        items = [_passed(item, copies) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, np.void) and value.dtype.names is not None:
         record = np.array(value)
         if hint.copies_out:
