@@ -155,3 +155,67 @@ def test_every_16_bit_float_becomes_an_integer_as_the_name_says(name):
                     assert each == min(max(int(value), info.min), info.max)
                 elif math.isinf(value):
                     assert each == (info.max if value > 0 else info.min)
+
+
+# measured on an H200: value; codes of e4m3 from float (saturating, not), e5m2 (likewise), then from double: e4m3, e5m2
+EIGHT_BITS = """
+nan 7f 7f 7f 7f 7f 7e
+-nan 7f 7f 7f 7f ff fe
+inf 7e 7f 7b 7c 7e 7c
+-inf fe ff fb fc fe fc
+-0.0 80 80 80 80 80 80
+464 7e 7e 5f 5f 7e 5f
+464.0001 7e 7f 5f 5f 7e 5f
+-465 fe ff df df fe df
+57344 7e 7f 7b 7b 7e 7b
+61440 7e 7f 7b 7c 7e 7c
+61439.9 7e 7f 7b 7b 7e 7b
+-61441 fe ff fb fc fe fc
+-1e-9 80 80 80 80 80 80
+0.0009765625 0 0 14 14 0 14
+0.0009775390625 1 1 14 14 1 14
+9.5 52 52 49 49 52 49
+13.000000000001 55 55 4a 4a 55 4b
+1e300 7e 7f 7b 7c 7e 7c
+"""
+
+
+def test_codes_of_8_bit_floats_are_those_of_a_device():
+    rows = [line.split() for line in EIGHT_BITS.strip().splitlines()]
+    x = np.array([float(row[0]) for row in rows])
+    results = [np.zeros(len(x), np.uint8) for _ in range(6)]
+    body = """
+    const float narrow = a[i];
+    b[i] = __nv_cvt_float_to_fp8(narrow, __NV_SATFINITE, __NV_E4M3);
+    c[i] = __nv_cvt_float_to_fp8(narrow, __NV_NOSAT, __NV_E4M3);
+    d[i] = __nv_cvt_float_to_fp8(narrow, __NV_SATFINITE, __NV_E5M2);
+    e[i] = __nv_cvt_float_to_fp8(narrow, __NV_NOSAT, __NV_E5M2);
+    f[i] = __nv_fp8_e4m3(a[i]).__x;
+    g[i] = __nv_cvt_double_to_fp8(a[i], __NV_NOSAT, __NV_E5M2);
+    """
+    launched(body, x, *results, block=len(x), before="#include <cuda_fp8.h>")
+    for row, *codes in zip(rows, *results):
+        assert row[1:] == [f"{code:x}" for code in codes], row
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("e4m3", ml_dtypes.float8_e4m3fn), ("e5m2", ml_dtypes.float8_e5m2)])
+def test_every_8_bit_float_goes_there_and_back(name, dtype):
+    codes = np.arange(256, dtype=np.uint8)
+    wide, back, half = np.zeros(256, np.float32), np.zeros(256, np.uint8), np.zeros(256, np.float16)
+    body = f"""
+    __nv_fp8_{name} x;
+    x.__x = a[i];
+    b[i] = float(x);
+    c[i] = __nv_fp8_{name}(b[i]).__x;
+    d[i] = __half(x);
+    """
+    launched(body, codes, wide, back, half, block=256, before="#include <cuda_fp8.h>")
+    with np.errstate(invalid="ignore"):
+        expected = codes.view(dtype).astype(np.float32)
+    np.testing.assert_array_equal(wide, expected)
+    np.testing.assert_array_equal(half, expected.astype(np.float16))
+    largest = 448 if name == "e4m3" else 57344
+    saturated = np.where(np.isinf(expected), np.copysign(largest, expected), expected).astype(np.float32)
+    is_nan = np.isnan(expected)
+    np.testing.assert_array_equal(back[~is_nan], saturated[~is_nan].astype(dtype).view(np.uint8))
+    assert (back[is_nan] == 0x7F).all()

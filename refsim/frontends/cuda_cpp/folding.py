@@ -129,7 +129,8 @@ def convert(value: Expr, kind: str) -> Expr:
         if source not in FLOATS and kind in INTEGERS:
             return integer(int(value.value), kind)
         if source not in FLOATS and kind in NATIVE:
-            return Const(np.array(int(value.value), source).astype(kind)[()], type=kind)
+            with np.errstate(over="ignore"):  # an integer beyond float16 is infinite
+                return Const(np.array(int(value.value), source).astype(kind)[()], type=kind)
         if source in NATIVE and kind in NATIVE:
             with np.errstate(all="ignore"):
                 return Const(np.dtype(kind).type(value.value), type=kind)

@@ -60,27 +60,35 @@ def _from_words(t: Declarations, call: Call) -> Value:
 
 
 def to_eight_bits(kind: str, x: Expr, saturate: bool) -> Expr:
-    """A float32 to the code of an 8-bit float, rounded to nearest even, or limited to the largest finite one."""
+    """A float32 or float64 to the code of an 8-bit float: to nearest even, or limited to the largest finite one."""
+    wide = str(x.type)
     if saturate:
-        limit = constant(448.0 if kind == "float8_e4m3fn" else 57344.0, "float32")
+        limit = constant(448.0 if kind == "float8_e4m3fn" else 57344.0, wide)
         x = folding.select(folding.compare(">", function("abs", x), limit), function("copysign", limit, x), x)
     return Bitcast(folding.convert(x, kind), type="uint8")
 
 
 def _to_eight_bits(kind: str) -> Handler:
-    """A float to the code of an 8-bit float, with or without saturation."""
+    """A float32 or float64 to the code of an 8-bit float, with or without saturation; NaN as an H200 has it."""
 
     def translate(t: Declarations, call: Call) -> Value:
-        x, saturate = t.temporary(numbers(t, call, "float32")[0]), t.expression(call.arguments[1], call.node)
+        number, saturate = (t.expression(argument, call.node) for argument in call.arguments)
+        x, is_e4m3 = t.temporary(number), kind == "float8_e4m3fn"
+        wide = str(x.type)
         code, saturated = to_eight_bits(kind, x, False), to_eight_bits(kind, x, True)
+        negative = folding.compare("<", function("copysign", constant(1.0, wide), x), constant(0.0, wide))
+
+        def signed(size: int) -> Expr:
+            return folding.select(negative, folding.integer(size | 0x80, "uint8"), folding.integer(size, "uint8"))
+
         # half a step above the largest value rounds to infinity, or to NaN where there is none
-        edge = constant(464.0 if kind == "float8_e4m3fn" else 61440.0, "float32")
-        above = folding.compare(">" if kind == "float8_e4m3fn" else ">=", function("abs", x), edge)
-        negative = folding.compare("<", x, constant(0.0, "float32"))
-        top = 0x7F if kind == "float8_e4m3fn" else 0x7C
-        special = folding.select(negative, folding.integer(top | 0x80, "uint8"), folding.integer(top, "uint8"))
-        unbounded = folding.select(above, special, code)
-        return folding.select(folding.convert(saturate, "bool"), saturated, unbounded)
+        edge = constant(464.0 if is_e4m3 else 61440.0, wide)
+        above = folding.compare(">" if is_e4m3 else ">=", function("abs", x), edge)
+        unbounded = folding.select(above, signed(0x7F if is_e4m3 else 0x7C), code)
+        finite = folding.select(folding.convert(saturate, "bool"), saturated, unbounded)
+        # a float32 becomes the one NaN of the hardware; a float64 keeps its sign, as the library's code has it
+        nan = folding.integer(0x7F, "uint8") if wide == "float32" else signed(0x7F if is_e4m3 else 0x7E)
+        return folding.select(folding.compare("==", x, x), finite, nan)
 
     return translate
 
@@ -97,8 +105,8 @@ def _table() -> dict[str, Handler]:
     table["__double2float_rn"] = _convert
     table["__double2hiint"] = table["__double2loint"] = _high_word
     table["__hiloint2double"] = _from_words
-    table["__refsim_float_to_e4m3"] = _to_eight_bits("float8_e4m3fn")
-    table["__refsim_float_to_e5m2"] = _to_eight_bits("float8_e5m2")
+    table["__refsim_to_e4m3"] = _to_eight_bits("float8_e4m3fn")
+    table["__refsim_to_e5m2"] = _to_eight_bits("float8_e5m2")
     table["__refsim_e4m3_to_float"] = _from_eight_bits("float8_e4m3fn")
     table["__refsim_e5m2_to_float"] = _from_eight_bits("float8_e5m2")
     return table

@@ -18,7 +18,9 @@ CPP_TYPES = {
     "double": "float64",
 }  # fmt: skip
 
-HOST_HEADER = """
+SOFT_FLOATS = Path(__file__).with_name("soft_floats.h")
+HOST_HEADER = f"""
+#include "{SOFT_FLOATS.as_posix()}"
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -55,6 +57,7 @@ def host_results(
             f"{{ for (long i = 0; i < n; ++i) out[i] = {f.name}({call}); }}"
         )
     source, library = folder / "host.cpp", folder / "host.so"
+    lines = [line for line in "\n".join(lines).split("\n") if not line.startswith("#include <cuda_")]
     source.write_text("\n".join(lines))
     flags = ["-std=c++17", "-O0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC", "-w"]
     subprocess.run(["g++", *flags, str(source), "-o", str(library)], check=True)

@@ -28,12 +28,17 @@ def write_expression(rng: np.random.Generator, name: str) -> tuple[str, Function
     return expression_generator.ExpressionGenerator(rng).function(name)
 
 
+def write_half_expression(rng: np.random.Generator, name: str) -> tuple[str, Function]:
+    return expression_generator.HalfExpressionGenerator(rng).function(name)
+
+
 def write_control_flow(rng: np.random.Generator, name: str) -> tuple[str, Function]:
     return control_flow_generator.ControlFlowGenerator(rng).function(name)
 
 
 GENERATORS: dict[str, tuple[str, Writer]] = {
     "expressions": (expression_generator.PRELUDE, write_expression),
+    "small floats": (expression_generator.HALF_PRELUDE, write_half_expression),
     "control flow": (control_flow_generator.PRELUDE, write_control_flow),
 }
 
@@ -51,7 +56,8 @@ def compare(generator: str, seed: int, folder: Path, count: int = PER_SOURCE) ->
     return difference("\n".join(texts), functions, inputs, folder)
 
 
-CASES = [*(("expressions", seed) for seed in range(8)), *(("control flow", seed) for seed in range(5))]
+SEEDS = {"expressions": 8, "small floats": 4, "control flow": 5}
+CASES = [(generator, seed) for generator, count in SEEDS.items() for seed in range(count)]
 
 
 @pytest.mark.parametrize(("generator", "seed"), CASES)
