@@ -44,6 +44,13 @@ def record_type(value: Any) -> RecordType | None:
     return None
 
 
+def _alignment(element: np.dtype[Any]) -> int:
+    """Bytes that a field must be a multiple of; records may lie anywhere, their own fields are checked."""
+    if element.names is not None:
+        return 1
+    return element.itemsize // 2 if element.kind == "c" else element.itemsize
+
+
 def is_record(value: Value) -> bool:
     """True for one record: an array of records without dimensions."""
     if not isinstance(value, Expr) or not isinstance(value.type, ArrayType):
@@ -85,6 +92,12 @@ class Records(Operators):
         dtype = dtype_name(element)
         if dtype not in numba_types.SCALAR_TYPES and not isinstance(dtype, RecordType) and element.kind != "c":
             raise self.unsupported(f"field {name!r} of type {element}")
+        start, alignment = base.type.dtype.dtype.fields[name][1], _alignment(element)  # type: ignore[index]
+        if start % alignment:
+            raise self.wrong(
+                f"field {name!r} of type {element} lies at byte {start}, which is not aligned to {alignment} bytes, as "
+                "numba-cuda demands; make the dtype with align=True"
+            )
         if isinstance(base, Slice):  # the field of all records first: an index then is the element's own
             whole = self.field(base.array, name)
             return Slice(whole, base.items, base.place, type=ArrayType(dtype, base.type.ndim + len(extents)))

@@ -10,7 +10,8 @@ import refsim
 from refsim.errors import KernelTypeError, UnsupportedError
 
 ALIGNED = np.dtype([("a", np.float64), ("b", np.int32), ("d", (np.uint8, 5)), ("m", (np.float32, (3, 2)))], align=True)
-PACKED = np.dtype([("flag", np.int8), ("value", np.float64), ("count", np.int32)])
+PACKED = np.dtype([("value", np.float64), ("count", np.int32), ("flag", np.int8)])  # 13 bytes
+MISALIGNED = np.dtype([("flag", np.int8), ("value", np.float64)])
 POINT = np.dtype([("p", np.int16), ("q", np.float32)], align=True)
 NESTED = np.dtype([("one", POINT), ("many", POINT, 3)], align=True)
 SHARED = numba.from_dtype(POINT)
@@ -220,7 +221,14 @@ def number_for_a_record(rows):
     rows[0] = 1
 
 
+@cuda.jit
+def misaligned(rows):
+    rows[0].value = 1
+
+
 def test_what_is_refused_is_named():
+    with pytest.raises(KernelTypeError, match="'value' of type float64 lies at byte 1, which is not aligned"):
+        refsim.launch(misaligned, 1, 1, np.zeros(1, MISALIGNED))
     with pytest.raises(UnsupportedError, match=r"assignment to rows\[0\].other"):
         refsim.launch(no_such_field, 1, 1, np.zeros(1, PACKED))
     with pytest.raises(KernelTypeError, match="assign its fields"):
