@@ -44,6 +44,7 @@ ATOMICS = {
 }  # fmt: skip
 CACHE_HINTS = ("ldca", "ldcg", "ldcs", "ldlu", "ldcv", "stcg", "stcs", "stwb", "stwt")
 FENCES = {"cuda.threadfence_block": "block", "cuda.threadfence": "device", "cuda.threadfence_system": "system"}
+POINTER_BYTES = 8
 DIM3 = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 WARP_VALUES = ("shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync")
 ARGUMENTS = {
@@ -168,6 +169,10 @@ def _grid(t: Expressions, name: str, count: int) -> Value:
 def _allocate(t: Expressions, space: str, arguments: list[Value], node: ast.Call, hint: str | None) -> Value:
     if len(arguments) < 2:
         raise t.wrong(f"cuda.{space}.array() takes a shape and a dtype")
+    if len(arguments) > 2 and not (isinstance(arguments[2], Static) and arguments[2].value is None):
+        alignment = t.known_integer(arguments[2], f"the alignment of cuda.{space}.array()")
+        if alignment <= 0 or alignment & (alignment - 1) or alignment % POINTER_BYTES:
+            raise t.wrong(f"alignment {alignment}: numba-cuda demands a power of 2 and a multiple of {POINTER_BYTES}")
     shape_value = arguments[0]
     if isinstance(shape_value, Static) and isinstance(shape_value.value, (tuple, list)):
         shape_value = TupleValue(tuple(Static(item) for item in shape_value.value))

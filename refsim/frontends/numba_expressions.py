@@ -163,7 +163,9 @@ class Expressions(Arrays):
         unknown = name is not None and name.startswith("np.") and not self.knows_numpy(name)
         if (inner is not None and name is None) or (unknown and numba_overloads.is_overloaded(held)):
             arguments, keywords = self.arguments(node)
-            found = numba_overloads.function_overload(self, held, arguments, keywords)
+            found = None
+            if unknown or isinstance(held, FunctionType):  # a cuda.jit function has no overloads
+                found = numba_overloads.function_overload(self, held, arguments, keywords)
             if found is None and inner is not None and not self._belongs_to_numba(held):
                 found = inner
             if found is None:

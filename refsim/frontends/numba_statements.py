@@ -91,7 +91,9 @@ class Statements(Expressions):
             self.incomplete.add(name)
             if any(name in pending for pending in self.loop_names):
                 return Const(0, type="int64")
-            raise self.wrong(f"variable {name!r} is used before it is assigned")
+            unbound = f"variable {name!r} is used before it is assigned"
+            self.out.append(Assert(Const(False, type="bool"), unbound, self.place()))
+            return Const(0, type="int64")
         value = lookup(scope.function, name)
         if value is MISSING:
             raise self.wrong(f"name {name!r} is not defined")

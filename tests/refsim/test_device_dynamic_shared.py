@@ -6,6 +6,7 @@ from clean_launch import launch_clean
 from numba import cuda
 
 import refsim
+from refsim.errors import KernelTypeError
 
 
 @cuda.jit
@@ -86,6 +87,26 @@ def overlapping(out):
 def test_a_race_between_two_types():
     report = refsim.launch(overlapping, 1, 8, np.zeros(8), shared_bytes=64)
     assert {f.kind for f in report.findings if f.severity == "error"} == {"race"}
+
+
+@cuda.jit
+def aligned_to_three(out):
+    cells = cuda.shared.array(4, np.int16, 3)
+    out[0] = cells.size
+
+
+@cuda.jit
+def aligned_to_sixteen(out):
+    cells = cuda.shared.array(shape=(2, 2), dtype=np.int16, alignment=16)
+    out[0] = cells.size
+
+
+def test_alignments():
+    with pytest.raises(KernelTypeError, match="alignment 3: numba-cuda demands a power of 2"):
+        refsim.launch(aligned_to_three, 1, 1, np.zeros(1))
+    out = np.zeros(1)
+    launch_clean(aligned_to_sixteen, 1, 1, out)
+    assert out[0] == 4
 
 
 @cuda.jit

@@ -140,6 +140,26 @@ def test_a_signature_converts_arguments_and_result():
 
 
 @cuda.jit
+def unbound(x, out):
+    if x[0] > 0:
+        if x[0] > 1:
+            step = 5
+        out[0] = step
+    else:
+        step += 1
+        out[0] = step
+
+
+def test_a_variable_that_was_never_assigned_is_a_finding_where_it_is_read():
+    out = np.zeros(1)
+    launch_clean(unbound, 1, 1, np.array([2]), out)
+    assert out[0] == 5
+    report = refsim.launch(unbound, 1, 1, np.array([0]), out)
+    assert [f.kind for f in report.findings] == ["assertion"]
+    assert "'step' is used before it is assigned" in str(report)
+
+
+@cuda.jit
 def by_count(out, *values):
     if len(values) == 1:
         out[0] = values[0]
