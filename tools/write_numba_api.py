@@ -74,8 +74,8 @@ repeatedly and lose up to 2000 ulps for large exponents, the fast sine and cosin
 HALVES = """
 ## cuda.fp16 and cuda.bf16
 
-Every function is rounded once from an exact or float64 result. `htanh_approx` is computed as `htanh`. Names that begin
-with two underscores are those of CUDA C++.
+Every function is rounded once from an exact or float64 result. `htanh_approx` is computed as `htanh`; the device's
+differs by one unit in the last place at times. Names that begin with two underscores are those of CUDA C++.
 
 | module | functions |
 | --- | --- |

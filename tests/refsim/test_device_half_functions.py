@@ -251,6 +251,20 @@ def test_every_function_is_tested(module):
     assert tested == exported
 
 
+def test_nan_has_the_bits_that_an_h200_gave_it():
+    def bits(x, y, out):
+        out[0] = fp16.__half_as_ushort(fp16.__hfma_relu(x[0], x[1], x[1]))
+        out[1] = fp16.__half_as_ushort(fp16.__hmax_nan(x[0], x[1]))
+        out[2] = bf16.bfloat16_as_uint16(bf16.hadd(y[0], y[1]))
+        out[3] = fp16.__half_as_ushort(fp16.hmax(-fp16.habs(x[2]), fp16.habs(x[2])))
+        out[4] = fp16.__half_as_ushort(fp16.hmin(fp16.habs(x[2]), -fp16.habs(x[2])))
+
+    numbers = [math.nan, 1.0, 0.0]
+    out = np.zeros(5, np.uint16)
+    launch_clean(bits, 1, 1, np.array(numbers, np.float16), np.array(numbers, ml_dtypes.bfloat16), out)
+    assert out.tolist() == [0x7FFF, 0x7FFF, 0x7FFF, 0x0000, 0x8000]
+
+
 def test_operators_and_conversions_of_bfloat16():
     def mixed(x, y, out, wide):
         i = cuda.grid(1)

@@ -80,14 +80,21 @@ def _sign_of_infinity(x: Any) -> Any:
     return np.where(np.isinf(x), np.sign(x.astype(np.float32)), 0)
 
 
+def _once(kind: str, wide: Any) -> Any:
+    """Rounded once; a NaN becomes the device's own, 0x7FFF."""
+    result = converter("float64", kind)(wide)
+    nan = np.isnan(wide)
+    return np.where(nan, np.array(0x7FFF, np.uint16).view(result.dtype), result) if nan.any() else result
+
+
 def _rounded(function: Callable[..., Any], kind: str, *values: Any) -> Any:
-    return converter("float64", kind)(function(*(value.astype(np.float64) for value in values)))
+    return _once(kind, function(*(value.astype(np.float64) for value in values)))
 
 
 def _fma(kind: str, a: Any, b: Any, c: Any) -> Any:
     """The product is exact in float64; the sum is rounded to odd, which leaves enough to round once more."""
     product = a.astype(np.float64) * b.astype(np.float64)
-    return converter("float64", kind)(fused.sum_rounded_to_odd(product, c.astype(np.float64)))
+    return _once(kind, fused.sum_rounded_to_odd(product, c.astype(np.float64)))
 
 
 def _saturated(function: Callable[..., Any], *values: Any) -> Any:
@@ -110,7 +117,9 @@ def _compared(compare: Callable[..., Any], unordered: bool, a: Any, b: Any) -> A
 def _extreme(smaller: bool, keeps_nan: bool, a: Any, b: Any) -> Any:
     x, y = a.astype(np.float32), b.astype(np.float32)
     result = (elementary.fmin if smaller else elementary.fmax)(x, y)
-    return (np.where(np.isnan(x) | np.isnan(y), np.float32(np.nan), result) if keeps_nan else result).astype(a.dtype)
+    if keeps_nan:
+        result = np.where(np.isnan(x) | np.isnan(y), np.float32(np.nan), result)
+    return _once(a.dtype.name, result.astype(np.float64))
 
 
 def _narrowed(kind: str, mode: str, x: Any) -> Any:
