@@ -9,7 +9,7 @@ import numpy as np
 from refsim.counters import patterns
 from refsim.counters.code import Tables
 from refsim.counters.record import SECTOR_BYTES, Traffic
-from refsim.counters.warps import WarpsOf, spread
+from refsim.counters.warps import WarpsOf, distinct, spread
 from refsim.engine.lanes import LaneSet
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ class Collector:
             tally.sectors += self.octets(lanes) * -(-width // patterns.WORD_BYTES)
             return
         warps, inside, where, times = spread(lanes, address, self.warp_size, SECTOR_BYTES)
+        if not memory.varies:
+            memory.varies = len(distinct(warps, where)[0]) * times > self.warps(lanes)
         tally.sectors += patterns.local_sectors(warps, inside, where, width) * times
 
     def atomic(self, memory: Any, lanes: LaneSet, address: Any, item: int, site: int) -> None:

@@ -40,8 +40,11 @@ class Counting:
         """The counters of a launch that has ended."""
         total = Counters(kernel=run.code.program.name, device=run.report_out.device, warp_size=run.device.warp_size)
         lines: dict[Place, Counts] = {}
+        local = [memory for batch in run.batches for memory in batch.counts.local]
+        in_memory = {memory.label for memory in local if memory.varies}
+        registers = {memory.label for memory in local} - in_memory
         for batch in run.batches:
-            self._batch(batch, run, lines)
+            self._batch(batch, run, lines, in_memory, registers)
             for memory in batch.counts.shared:
                 self._shared(memory, run, total)
         for place, counts in lines.items():
@@ -49,7 +52,9 @@ class Counting:
             total.add(counts)
         return total
 
-    def _batch(self, batch: Any, run: Any, lines: dict[Place, Counts]) -> None:
+    def _batch(
+        self, batch: Any, run: Any, lines: dict[Place, Counts], in_memory: set[str], registers: set[str]
+    ) -> None:
         collector, tables, home = batch.counts, run.code.tables, run.code.program.place
         for piece, (threads, warps) in zip(tables.pieces, collector.runs, strict=True):
             if not threads:
@@ -71,8 +76,6 @@ class Counting:
         for place, warps in zip(tables.splits, collector.splits, strict=True):
             if warps:
                 lines.setdefault(place or home, Counts()).divergent_branches += warps
-        in_memory = {memory.label for memory in collector.local if memory.dense is not None}
-        registers = {memory.label for memory in collector.local} - in_memory
         for (site, space, kind), traffic in collector.traffic.items():
             if space in registers:
                 continue

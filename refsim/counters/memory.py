@@ -86,7 +86,9 @@ class CountingSharedMemory(SharedMemory):
 
 
 class CountingLocalMemory(LocalMemory):
-    """A local array that counts."""
+    """A local array that counts; it `varies` once lanes of one warp access different elements at once."""
+
+    varies = False
 
     def __init__(self, name: str, batch: Any, size: int, dtype: str) -> None:
         super().__init__(name, batch, size, dtype)
