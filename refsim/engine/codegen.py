@@ -54,6 +54,7 @@ from refsim.dialect import (
     walk_statements,
 )
 from refsim.engine.hoisting import hoisted
+from refsim.engine.indices import with_indices
 from refsim.engine.lane_expressions import LaneExpressions, Site
 from refsim.engine.lane_types import lane_dtype
 from refsim.engine.liveness import Names, Needs, variables
@@ -545,6 +546,6 @@ def _own_variables(expression: Expr) -> Names:
 
 def generate(program: Program, types: dict[str, Type]) -> LaneCode:
     """Compile a program to lane code; `types` gives the type of every assigned variable."""
-    code = CodeGenerator(*hoisted(*with_registers(program, types))).generate()
+    code = CodeGenerator(*hoisted(*with_registers(with_indices(program), types))).generate()
     code.original = program, types
     return code

@@ -106,6 +106,10 @@ def folded(e: Expr, known: Known) -> Expr:
             return Const(type="bool", value=RELATIONS[e.op](int(left), int(right)))
         if isinstance(e, Binary) and e.type in INTEGERS and e.op in ARITHMETIC:
             return _integer(e, ARITHMETIC[e.op](int(left), int(right)))
+    if isinstance(e, Binary) and e.type in INTEGERS and isinstance(e.right, Const):
+        idle = {"+": 0, "-": 0, "*": 1}.get(e.op)
+        if idle is not None and e.right.value == idle:
+            return e.left
     if isinstance(e, PointerAdd) and isinstance(e.offset, Const):
         if e.offset.value == 0:
             return e.pointer
