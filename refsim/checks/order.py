@@ -58,6 +58,9 @@ class Known:
 
 Knowledge = dict[tuple[int, int], Known]
 
+MOST_REMEMBERED = 4096  # answers, and
+MOST_CHAINED = 64  # states of one cell: older ones are worked out again
+
 
 class SyncLog:
     """Atomics, fences and barriers of a launch, in the order of their serial numbers.
@@ -72,6 +75,13 @@ class SyncLog:
         self._barriers: dict[int, list[tuple[int, Any]]] = {}
         self._meetings: list[Meeting] = []
         self._memo: dict[tuple[int, int, int, int], Knowledge] = {}
+        self._own_fences: dict[tuple[int, int, int], list[tuple[int, bool]]] = {}  # of single threads
+        self._wide_fences: list[tuple[int, int, LaneSet, bool]] = []
+        self._fences_seen = self._atomics_seen = 0
+        self._scoped = False  # something reaches no further than its block
+        self._by_cell: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self._by_block: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        self._chains: dict[Any, list[tuple[int, Knowledge]]] = {}
 
     def atomic(self, serial: int, batch: int, memory: int, lanes: LaneSet, address: Any, narrow: bool) -> None:
         """Record an atomic instruction on cells of a memory; a `narrow` one hands on within a block only."""
@@ -112,10 +122,38 @@ class SyncLog:
         return 0
 
     def _last_fence(self, batch: int, column: int, thread: int, before: int, within: bool) -> int:
-        for serial, where, lanes, narrow in reversed(self._fences):
+        """The last fence of a thread before a time; of those of its block's scope only `within` it."""
+        self._index()
+        own = self._own_fences.get((batch, column, thread), [])
+        best = next((s for s, narrow in reversed(own) if s < before and (within or not narrow)), 0)
+        for serial, where, lanes, narrow in reversed(self._wide_fences):
+            if serial <= best:
+                break
             if serial < before and where == batch and (within or not narrow) and lanes.contains(thread, column):
                 return serial
-        return 0
+        return best
+
+    def _index(self) -> None:
+        """Sort what was recorded since the last time: fences by thread, atomic operations by cell and by block."""
+        for fence in self._fences[self._fences_seen :]:
+            serial, batch, lanes, narrow = fence
+            if lanes.size == 1:
+                agent = batch, int(lanes.b.reshape(-1)[0]), int(lanes.t.reshape(-1)[0])
+                self._own_fences.setdefault(agent, []).append((serial, narrow))
+            else:
+                self._wide_fences.append(fence)
+            self._scoped |= narrow
+        self._fences_seen = len(self._fences)
+        for number in range(self._atomics_seen, len(self._atomics)):
+            event = self._atomics[number]
+            self._scoped |= event.narrow
+            for position in range(len(event.cells)):
+                cell = event.memory, int(event.cells[position])
+                operations = self._by_cell.setdefault(cell, [])
+                block = event.batch, int(event.columns[position])
+                self._by_block.setdefault(block, []).append((number, position, len(operations)))
+                operations.append((number, position))
+        self._atomics_seen = len(self._atomics)
 
     def _known(self, batch: int, column: int, thread: int, serial: int) -> Knowledge:
         key = (batch, column, thread, serial)
@@ -123,38 +161,51 @@ class SyncLog:
             return self._memo[key]
         known: Knowledge = {}
         self._memo[key] = known
+        self._index()
         last_barrier = self._last_barrier(batch, column, serial)
-        for number, event in enumerate(self._atomics):
-            if event.serial >= serial:
-                break
-            if event.batch != batch:
+        operations = self._by_block.get((batch, column), [])
+        end = bisect.bisect_left(operations, serial, key=lambda entry: self._atomics[entry[0]].serial)
+        cells: set[tuple[int, int]] = set()
+        for number, position, place in reversed(
+            operations[:end]
+        ):  # of each cell the last: it knows what earlier ones do
+            event = self._atomics[number]
+            cell = event.memory, int(event.cells[position])
+            if cell in cells and not self._scoped:
                 continue
-            for position in np.flatnonzero(event.columns == column):
-                acquirer = int(event.threads[position])
-                if (
-                    acquirer == thread
-                    or event.serial < last_barrier
-                    or self._met(event, acquirer, thread, column, serial)
-                ):
-                    self._acquire(known, number, int(position))
+            acquirer = int(event.threads[position])
+            if acquirer == thread or event.serial < last_barrier or self._met(event, acquirer, thread, column, serial):
+                cells.add(cell)
+                _learn(known, self._handed_on(cell, place, (batch, column)))
+        if len(self._memo) > MOST_REMEMBERED:
+            del self._memo[next(iter(self._memo))]
         return known
 
-    def _acquire(self, known: Knowledge, number: int, position: int) -> None:
-        target = self._atomics[number]
-        cell = target.cells[position]
-        own_block = target.batch, int(target.columns[position])
-        for earlier in self._atomics[: number + 1]:
-            if earlier.memory != target.memory:
+    def _handed_on(self, cell: tuple[int, int], place: int, block: tuple[int, int]) -> Knowledge:
+        """What the atomic operations on a cell before one of them handed on to it, which is made by a block."""
+        key = (cell, block if self._scoped else None)
+        earlier = self._chains.setdefault(key, [(0, {})])
+        at = bisect.bisect_right(earlier, place, key=lambda entry: entry[0]) - 1
+        done, known = earlier[at] if at >= 0 else (0, {})
+        if done == place:
+            return known
+        operations = self._by_cell[cell]
+        narrow = self._atomics[operations[place][0]].narrow
+        known = {where: Known(k.everyone, dict(k.threads), dict(k.atomics)) for where, k in known.items()}
+        for number, position in operations[done:place]:
+            event = self._atomics[number]
+            batch, column, thread = event.batch, int(event.columns[position]), int(event.threads[position])
+            within = (batch, column) == block
+            if not within and (event.narrow or narrow):
                 continue
-            same = np.flatnonzero(earlier.cells == cell)
-            for index in same[same < position] if earlier is target else same:
-                batch, column, thread = earlier.batch, int(earlier.columns[index]), int(earlier.threads[index])
-                within = (batch, column) == own_block
-                if not within and (earlier.narrow or target.narrow):
-                    continue
-                entry = known.setdefault((batch, column), Known())
-                entry.learn(Known(atomics={thread: earlier.serial}))
-                self._released(known, (batch, column, thread), earlier.serial, within)
+            entry = known.setdefault((batch, column), Known())
+            entry.learn(Known(atomics={thread: event.serial}))
+            self._released(known, (batch, column, thread), event.serial, within)
+        if not self._scoped:  # otherwise it depends on the scope of this very operation
+            bisect.insort(earlier, (place, known), key=lambda entry: entry[0])
+            if len(earlier) > MOST_CHAINED:
+                del earlier[0]
+        return known
 
     def _met(self, event: _AtomicEvent, acquirer: int, thread: int, column: int, before: int) -> bool:
         """True if two threads took part in a warp barrier after an atomic operation of one of them."""
@@ -177,10 +228,9 @@ class SyncLog:
             entry.learn(Known(self._last_barrier(batch, column, fence), {thread: fence}))
             for mate, time in self._warp_mates(batch, column, thread, fence).items():
                 entry.learn(Known(threads={mate: time}))
-            for block, passed in self._known(batch, column, thread, fence).items():
-                known.setdefault(block, Known()).learn(passed)
+            _learn(known, self._known(batch, column, thread, fence))
         barrier = self._last_barrier(batch, column, serial)
-        for time, where, lanes, narrow in self._fences:
+        for time, where, lanes, narrow in self._fences if barrier else ():
             if where == batch and time < barrier and (within or not narrow):
                 entry.learn(Known(threads=dict.fromkeys(_threads_of(lanes, column), time)))
         for mate, met in self._warp_mates(batch, column, thread, serial).items():
@@ -195,6 +245,12 @@ class SyncLog:
             if meeting.batch == batch and meeting.serial < before and meeting.lanes.contains(thread, column):
                 mates.update(dict.fromkeys(meeting.mates(thread, column), meeting.serial))
         return mates
+
+
+def _learn(known: Knowledge, other: Knowledge) -> None:
+    """Add what somebody else knows."""
+    for block, passed in other.items():
+        known.setdefault(block, Known()).learn(passed)
 
 
 def _threads_of(lanes: LaneSet, column: int) -> list[int]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from refsim.engine.batch import Batch
 
 MOST_GROUPS = 16384
+MOST_PATIENCE = 64
 OF_A_WARP = frozenset({"warp", "warp_barrier", "matrix"})
 WAITING = OF_A_WARP | {"barrier", "grid_barrier", "block_vote"}
 
@@ -48,6 +49,8 @@ class Group:
         self.done = False
         self.moved = True
         self.spins = False  # since its last stop at the end of a loop
+        self.pause = 0  # rounds to sit out, longer and longer while it spins
+        self._patience = 1
         self._trips: dict[int, tuple[int, Any]] = {}
 
     @property
@@ -83,6 +86,7 @@ class Group:
             self.moved = not self.spins
             return
         self.moved, self.spins = True, False
+        patience, self._patience = self._patience, 1
         if kind != "loop":
             self._trips.clear()
             return
@@ -91,6 +95,8 @@ class Group:
         before, self._trips[site] = self._trips.get(site), (lanes.size, payload[0])
         if before is not None and before[0] == lanes.size and all(map(same_value, before[1], payload[0])):
             self.moved, self.spins = False, True
+            self.pause = patience + self.number * 7 % patience  # so that not all spin in the same round
+            self._patience = min(2 * patience, MOST_PATIENCE)
 
 
 def groups_of(batch: Batch, lanes: str, turns: Turns) -> list[LaneSet]:
@@ -122,8 +128,12 @@ class Schedule:
         while alive:
             moved = False
             for group in alive if stalled else self.turns.order(alive):
-                if group.kind not in WAITING and not group.done and not self.turns.holds(group):
-                    moved |= self._turn(group, stalled)
+                if group.kind in WAITING or group.done or self.turns.holds(group):
+                    continue
+                if group.pause > 0 and not stalled:
+                    group.pause -= 1
+                    continue
+                moved |= self._turn(group, stalled)
             alive = [group for group in alive if not group.done]
             released = self._release_warps(alive, force=False) or self._release_barriers(alive)
             if alive and all(group.kind == "grid_barrier" for group in alive):

@@ -173,3 +173,25 @@ def test_a_deadlock_says_who_waits_where():
 def test_too_many_waiting_threads_are_refused():
     with pytest.raises(refsim.UnsupportedError, match="launch a smaller grid"):
         refsim.launch(spin_lock, 1024, 64, np.zeros(1, I32), np.zeros(1))
+
+
+def test_a_spin_lock_of_many_threads_takes_its_turns():
+    total = np.zeros(1)
+    assert not refsim.launch(spin_lock, 8, 64, np.zeros(1, I32), total).findings
+    assert total[0] == 512
+
+
+def locked_by_leaders(lock, total):
+    if cuda.threadIdx.x == 0:
+        while cuda.atomic.cas(lock, 0, 0, 1) != 0:
+            pass
+        total[0] += 1
+        cuda.threadfence()
+        cuda.atomic.exch(lock, 0, 0)
+
+
+def test_blocks_that_wait_for_each_other_run_in_lockstep_each():
+    """More threads than could take turns one by one."""
+    total = np.zeros(1)
+    assert not refsim.launch(locked_by_leaders, 80, 256, np.zeros(1, I32), total).findings
+    assert total[0] == 80
