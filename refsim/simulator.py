@@ -151,7 +151,9 @@ def launch(
         from refsim.counters.code import counting_code
         from refsim.counters.counting import Counting
 
-        code, counting = counting_code(code), Counting()
+        variables = kernel.translation(model).variables if hasattr(kernel, "translation") else ()
+        constants = frozenset(variable.name for variable in variables if variable.constant)
+        code, counting = counting_code(code), Counting(constants)
     if lanes == "auto":
         lanes = "blocks" if turns is None else turns.lanes(math.prod(blocks) * math.prod(threads))
     report = execute(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refsim.errors import FindingError
+
+if TYPE_CHECKING:
+    from refsim.counters.record import Counters
 
 KINDS = (
     "race",
@@ -159,7 +162,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     processes: int = 1
     why_one_process: str = ""
-    counters: Any = None
+    counters: Counters | None = None
     raised: Raised | None = None
 
     @property

@@ -16,6 +16,9 @@ from refsim.dialect import FLOATS, INTEGERS, Place
 class Counting:
     """What `refsim.engine.launch` asks for when a launch counts."""
 
+    def __init__(self, constants: frozenset[str] = frozenset()) -> None:
+        self.constants = constants  # parameters that stand for ``__constant__`` variables
+
     shared_memory = CountingSharedMemory
     local_memory = CountingLocalMemory
 
@@ -28,7 +31,7 @@ class Counting:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         memory.start = low - owner.ctypes.data if array.size else 0
-        if constant:
+        if constant or name in self.constants:
             memory.kind_of_space = "constant"
         return memory
 

@@ -46,7 +46,7 @@ def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 def _memory(counters: Counters) -> list[str]:
     rows: list[tuple[str, ...]] = [("memory", "requests", "sectors", "bytes asked for", "bytes moved", "efficiency")]
-    for space in ("global", "local"):
+    for space in ("global", "local", "constant"):
         for kind in ("load", "store"):
             t = counters.of(space, kind)
             if t.requests:

@@ -164,6 +164,20 @@ def test_constant_arrays():
     assert counters.global_load == Traffic()
 
 
+def test_constant_variables_of_cpp():
+    code = r"""
+    __constant__ float weights[4];
+    __device__ float more[4];
+    extern "C" __global__ void kernel(float* out) {
+        out[threadIdx.x] = weights[threadIdx.x % 2] + more[threadIdx.x % 4];
+    }
+    """
+    counters = count(refsim.RawKernel(code, "kernel"), 1, 32, np.zeros(32, np.float32))
+    assert counters.of("constant", "load") == Traffic(1, 32, 128, 1)
+    assert counters.global_load == Traffic(1, 32, 128, 1)
+    assert "constant load" in str(counters)
+
+
 def test_unknown_traffic_is_named():
     counters = count(_copy, 1, 32, np.zeros(64), np.zeros(32), 1, 0)
     with pytest.raises(ValueError, match="texture"):
