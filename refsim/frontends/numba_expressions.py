@@ -28,6 +28,7 @@ from refsim.frontends.numba_names import (
     python_function,
     scalar_type,
 )
+from refsim.frontends.numba_operators import OPERATOR_FUNCTIONS, RELATIONS
 from refsim.frontends.numba_tuples import vector_name
 from refsim.frontends.numba_values import (
     Elements,
@@ -138,6 +139,10 @@ class Expressions(Arrays):
         if held is np.dtype and len(node.args) == 1:
             given = self.value(node.args[0])
             return Static(np.dtype(given.value if isinstance(given, Static) else None))
+        if callable(held) and held in OPERATOR_FUNCTIONS and len(node.args) == 2:
+            symbol, operands = OPERATOR_FUNCTIONS[held], [self.value(arg) for arg in node.args]
+            combine = self.compare if symbol in RELATIONS else self.arithmetic
+            return combine(symbol, operands[0], operands[1])
         if held is sum and node.args:
             return self._sum(node)
         number = numba_scalars.number_of(held)

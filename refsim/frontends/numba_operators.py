@@ -53,6 +53,17 @@ RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
+# operator.add and its kin, which kernels may call
+OPERATOR_FUNCTIONS: dict[Any, str] = {
+    getattr(operator_module, name): symbol
+    for name, symbol in {
+        "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lshift": "<<",
+        "rshift": ">>", "and_": "&", "or_": "|", "xor": "^", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
+        "ge": ">=",
+    }.items()
+}  # fmt: skip
+
+
 UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 
 
@@ -160,6 +171,9 @@ class Operators(Tuples):
 
     def compare(self, operator: str, left: Value, right: Value) -> Expr:
         """A comparison with Numba's types."""
+        absent = [isinstance(v, Static) and v.value is None for v in (left, right)]
+        if any(absent) and operator in ("==", "!="):
+            return Const(all(absent) == (operator == "=="), type="bool")
         known = [v.value for v in (to_expression(left), to_expression(right)) if isinstance(v, Const)]
         if len(known) == 2 and all(type(v) in (int, bool) for v in known):
             return Const(RELATIONS[operator](known[0], known[1]), type="bool")

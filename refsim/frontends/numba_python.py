@@ -38,6 +38,7 @@ from refsim.frontends.numba_values import (
     TupleValue,
     Value,
     assigned_names,
+    is_known,
 )
 
 MAX_INLINE_DEPTH = 32
@@ -235,8 +236,10 @@ class Translator(Recursion):
             self.scopes[-1].environment = outer
         self.scopes.append(scope)
         self.environment = dict(around)
+        changed = assigned_names(ast.Module(statements, []))
         for name, value in values.items():
-            self.environment[name] = self._bind(name, value)
+            known = name not in changed and is_known(value)  # a constant stays one, such as the shape of an array
+            self.environment[name] = value if known else self._bind(name, value)
         before = self.out
         self.out = []
         self.body(statements)

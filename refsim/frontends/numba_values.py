@@ -99,6 +99,13 @@ def to_expression(value: Value) -> Expr | None:
     return None
 
 
+def is_known(value: Value) -> bool:
+    """True if a value is known when the kernel is translated."""
+    if isinstance(value, TupleValue):
+        return all(is_known(item) for item in value.items)
+    return isinstance(value, Static)
+
+
 def assigned_names(node: ast.AST) -> set[str]:
     """Names that a statement binds, nested statements included."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

@@ -1,6 +1,7 @@
 """Python in kernels beside numbers and arrays: functions within functions, enumerations, printing, refusals."""
 
 import importlib.util
+import operator
 from enum import Enum, IntEnum
 
 import numba
@@ -157,6 +158,27 @@ def test_a_variable_that_was_never_assigned_is_a_finding_where_it_is_read():
     report = refsim.launch(unbound, 1, 1, np.array([0]), out)
     assert [f.kind for f in report.findings] == ["assertion"]
     assert "'step' is used before it is assigned" in str(report)
+
+
+@cuda.jit(device=True)
+def through_shared(x, shape, dtype, combine):
+    cells = cuda.shared.array(shape, dtype)
+    cells[cuda.threadIdx.x, 1] = x
+    return combine(cells[cuda.threadIdx.x, 1], shape[0])
+
+
+@cuda.jit
+def constants(out):
+    i = cuda.threadIdx.x
+    out[i] = through_shared(i + 0.75, (4, 2), numba.int32, operator.add) + through_shared(i, (4, 3), numba.int32, max)
+    if operator.lt(i, 2):
+        out[i] = -out[i]
+
+
+def test_constants_stay_constants_in_device_functions():
+    out = np.zeros(4)
+    launch_clean(constants, 1, 4, out)
+    assert out.tolist() == [(i + 4 + max(i, 4)) * (-1 if i < 2 else 1) for i in range(4)]
 
 
 @cuda.jit
