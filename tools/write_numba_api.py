@@ -40,7 +40,8 @@ STRUCTURE = """
 ## Atomics
 
 `cuda.atomic.NAME(array, index, value)` on shared and global memory; `cas(array, index, old, value)` and
-`compare_and_swap(array, old, value)`.
+`compare_and_swap(array, old, value)`. On float16, `fp16.atomicAdd` adds to what a
+pointer of cffi points to: `cuda.fp16.atomicAdd(ffi.from_buffer(array[i:]), value)`.
 
 | operation | array types |
 | --- | --- |
@@ -90,11 +91,10 @@ when the kernel is translated.
 
 | name | why |
 | --- | --- |
-| `fp16.atomicAdd` | takes a pointer, which a kernel in Python cannot make |
 | powers of complex numbers | numba-cuda has no device code for them |
 | `cvt_bfloat16raw_to_fp8`, `cvt_bfloat16raw_to_e8m0`, `cvt_e8m0_to_bf16raw` | structures of raw bits |
 | `fp8x2_*`, `fp8x4_*` | structures of several 8-bit floats |
-| atomics on `complex64`, `complex128`, `float16`, `bfloat16` | numba-cuda has none |
+| atomics on `complex64`, `complex128`, `bfloat16` | numba-cuda has none |
 
 The error names the line of the kernel.
 """

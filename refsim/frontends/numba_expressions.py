@@ -145,6 +145,9 @@ class Expressions(Arrays):
             return combine(symbol, operands[0], operands[1])
         if held is sum and node.args:
             return self._sum(node)
+        pointer = numba_scalars.from_buffer(self, held, node)
+        if pointer is not None:
+            return pointer
         number = numba_scalars.number_of(held)
         if isinstance(held, Method) and number is not None:
             return numba_scalars.method_call(self, number, held.name, node)

@@ -6,9 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from refsim.dialect import COMPLEX, Binary, Compare, Const, Expr, Intrinsic, Unary
+from refsim.dialect import COMPLEX, ArrayType, Atomic, Binary, Compare, Const, Expr, Intrinsic, Unary
 from refsim.frontends import numba_types
-from refsim.frontends.numba_values import Method, Static, Value
+from refsim.frontends.numba_values import Buffer, Method, Static, Value
 
 if TYPE_CHECKING:
     from refsim.frontends.numba_expressions import Expressions
@@ -97,7 +97,7 @@ def half_call(t: Expressions, module: str, name: str, values: list[Value]) -> Va
     """A function of ``cuda.fp16`` or ``cuda.bf16``."""
     path = f"cuda.{module}.{name}"
     if name == "atomicAdd":
-        raise t.unsupported(f"{path}() takes a pointer, which a kernel in Python cannot make")
+        return _atomic_add(t, path, values)
     args = [t.scalar(value) for value in values]
     signature = t.typed(numba_types.call, path, tuple(str(arg.type) for arg in args))
     converted = tuple(t.convert(arg, kind) for arg, kind in zip(args, signature.args, strict=True))
@@ -114,6 +114,30 @@ def half_call(t: Expressions, module: str, name: str, values: list[Value]) -> Va
         engine = base
     produced = "bool" if engine == "hisnan" else result
     return t.convert(Intrinsic(engine, signature.args[0], converted, type=produced), result)
+
+
+def from_buffer(t: Expressions, function: object, node: ast.Call) -> Value | None:
+    """``ffi.from_buffer(array)``; None for any other call."""
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", "") != "from_buffer" or type(owner).__module__.partition(".")[0] != "cffi":
+        return None
+    if len(node.args) != 1:
+        raise t.wrong(f"{ast.unparse(node)}: from_buffer() takes one array")
+    array = t.value(node.args[0])
+    if not isinstance(array, Expr) or not isinstance(array.type, ArrayType):
+        raise t.wrong(f"{ast.unparse(node)}: from_buffer() takes an array")
+    return Static(Buffer(array))
+
+
+def _atomic_add(t: Expressions, path: str, values: list[Value]) -> Value:
+    """On the first element of an array, to which cffi makes the pointer."""
+    held = values[0].value if values and isinstance(values[0], Static) else None
+    array = held.array if isinstance(held, Buffer) else None
+    if array is None or not isinstance(array.type, ArrayType) or array.type.dtype != "float16" or len(values) != 2:
+        raise t.wrong(f"{path}() takes a pointer to float16, such as ffi.from_buffer(array[i:]), and a value")
+    first = tuple(Const(0, type="int64") for _ in range(array.type.ndim))
+    value = t.convert(t.scalar(values[1]), "float16")
+    return t.temporary(Atomic("add", array, first, (value,), t.place(), type="float16"))
 
 
 def complex_call(t: Expressions, args: list[Expr]) -> Value:

@@ -56,6 +56,13 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Buffer:
+    """``ffi.from_buffer(a)`` of cffi: a pointer to the first element of an array."""
+
+    array: Expr
+
+
+@dataclass(frozen=True)
 class Elements:
     """``a.flat`` and ``np.nditer(a)``: the elements of an array in C order, one by one; `boxed` for the latter."""
 

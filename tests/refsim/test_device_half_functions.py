@@ -4,6 +4,7 @@ import math
 import re
 from fractions import Fraction
 
+import cffi
 import ml_dtypes
 import mpmath
 import numpy as np
@@ -305,6 +306,25 @@ def test_bfloat16_in_shared_memory_and_under_both_spellings():
     out = np.zeros(4, ml_dtypes.bfloat16)
     launch_clean(through, 1, 4, x, out)
     assert out.astype(np.float64).tolist() == [-4, -3, -2, -1]
+
+
+FFI = cffi.FFI()
+
+
+def test_atomic_add_on_float16_through_a_pointer():
+    def add(x, out, old):
+        i = cuda.grid(1)
+        old[i] = cuda.fp16.atomicAdd(FFI.from_buffer(out[i % 2 :]), x[i])
+
+    x = np.array([1, 2, 0.1, 2048, 3, 4], np.float16)
+    out, old = np.array([10, 20], np.float16), np.zeros(6, np.float16)
+    launch_clean(add, 1, 6, x, out, old)
+    expected, before = [10.0, 20.0], []
+    for i, value in enumerate(x.tolist()):
+        before.append(expected[i % 2])
+        expected[i % 2] = rounded(Fraction(expected[i % 2]) + Fraction(value), "float16")
+    assert out.tolist() == expected
+    assert old.tolist() == before
 
 
 def test_wrong_calls_are_named():
