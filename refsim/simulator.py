@@ -31,7 +31,11 @@ def compiled(kernel: Any, args: tuple[Any, ...], device: Device) -> LaneCode:
     function = python_function(kernel)
     if function is None:
         raise TypeError(f"{kernel!r} is not a kernel: expected a numba.cuda.jit function or a plain function")
-    kinds = tuple(argument_type(value) for value in args)
+    return compiled_for(function, tuple(argument_type(value) for value in args), device)
+
+
+def compiled_for(function: types.FunctionType, kinds: tuple[Any, ...], device: Device) -> LaneCode:
+    """Lane code of a kernel for arguments of the simulator's types, from the cache if it is there."""
     versions = _compiled.setdefault(function, {}).setdefault((kinds, device.warp_size), [])
     for translation, code in versions:
         if translation.is_current():

@@ -13,6 +13,11 @@ MULTIPROCESSORS = {
     "sm_70": 80, "sm_75": 40, "sm_80": 108, "sm_86": 72, "sm_89": 58, "sm_90": 132, "sm_100": 148, "sm_120": 188,
     "gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1100": 96, "warp16": 4,
 }  # fmt: skip
+# Resident threads and blocks of a multiprocessor: CUDA C++ Programming Guide, "Technical specifications per compute
+# capability"; AMD's compute units are taken to hold as many as the largest.
+RESIDENT = {"sm_75": (1024, 16), "sm_86": (1536, 16), "sm_89": (1536, 24), "sm_120": (1536, 24)}
+MOST_RESIDENT = (2048, 32)
+RESERVED_SHARED = 1024  # bytes of shared memory that the system takes for every block
 DEVICE_MEMORY = 16 * 2**30
 CUDA_VERSION = 12080
 
@@ -47,3 +52,11 @@ class Facts:
     def multiprocessors(self) -> int:
         """Number of multiprocessors or compute units."""
         return MULTIPROCESSORS.get(self.model.name, 1)
+
+    def resident_blocks(self, threads: int, shared_bytes: int) -> int:
+        """Blocks of a size that fit a multiprocessor at the same time, if registers are no limit."""
+        most_threads, most_blocks = RESIDENT.get(self.model.name, MOST_RESIDENT)
+        warp = self.model.warp_size
+        whole_warps = -(-threads // warp) * warp
+        shared = self.model.shared_bytes_per_block + RESERVED_SHARED
+        return min(most_blocks, most_threads // whole_warps, shared // (shared_bytes + RESERVED_SHARED))

@@ -98,17 +98,28 @@ def interface_of(array: Array) -> dict[str, Any]:
     }
 
 
+def owner_at(address: int) -> Array | None:
+    """The array whose memory holds an address; None if no simulated device memory does."""
+    exact = _owners.get(address)
+    candidates = list(_owners.values()) if exact is None else [exact]
+    for reference in candidates:
+        owner = reference()
+        if owner is not None and owner.ctypes.data <= address < owner.ctypes.data + owner.nbytes:
+            return owner
+    return None
+
+
 def _view_of_interface(value: Any, interface: dict[str, Any]) -> Array:
     if interface.get("mask") is not None:
         raise NotImplementedError("a masked __cuda_array_interface__ is not supported")
     address, read_only = interface["data"]
     dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
+    if dtype.kind == "V" and isinstance(getattr(value, "dtype", None), np.dtype):
+        dtype = value.dtype  # the interface does not say what the fields of a record are
     if not math.prod(shape):
         return np.empty(shape, dtype)
-    for reference in list(_owners.values()):
-        owner = reference()
-        if owner is None or not owner.ctypes.data <= address < owner.ctypes.data + owner.nbytes:
-            continue
+    owner = owner_at(address)
+    if owner is not None:
         raw = owner.reshape(-1, order="A").view(np.uint8)
         view = np.ndarray(shape, dtype, raw, address - owner.ctypes.data, interface.get("strides"))
         view.flags.writeable = not read_only

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from refsim.hosts.frames import is_own
+from refsim.hosts.generated import kept_sources
 from refsim.hosts.session import Session, activate
 from refsim.hosts.stand_ins import stand_ins
 
@@ -49,7 +50,7 @@ def run_script(path: str | Path, arguments: Sequence[str], session: Session, sim
     module = types.ModuleType("__main__")
     module.__file__ = name
     vars(module).update(__builtins__=builtins, __cached__=None)
-    with _as_main(module, [str(path), *arguments]), stand_ins(simulate), _active(session):
+    with _as_main(module, [str(path), *arguments]), stand_ins(simulate), _active(session), kept_sources():
         try:
             exec(compile(source, name, "exec", dont_inherit=True), vars(module))
         except SystemExit as error:

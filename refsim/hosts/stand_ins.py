@@ -29,6 +29,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.simulate = simulate
         self.cupy = simulate or importlib.util.find_spec("cupy") is None
         self.real_cuda: Any = None
+        self.submodules = contextlib.ExitStack()
         self.vectorizers: tuple[Any, Any] | None = None
         self._specs: dict[str, Any] = {}
         self._looking = False
@@ -84,22 +85,25 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def adopted_numba(self) -> types.ModuleType:
         """The real numba, its decorators without ``target="cuda"``."""
-        from refsim.hosts.numba_host.ufuncs import refusing
+        from refsim.hosts.numba_host.ufuncs import adopting
 
         numba: Any = sys.modules["numba"]
         self.vectorizers = numba.vectorize, numba.guvectorize
-        numba.vectorize, numba.guvectorize = (refusing(function) for function in self.vectorizers)
+        numba.vectorize, numba.guvectorize = (adopting(function) for function in self.vectorizers)
         return numba  # type: ignore[no-any-return]
 
     def adopted_cuda(self) -> types.ModuleType:
         """The stand-in for the real numba.cuda; or the real one, if that may be used and has a GPU."""
         from refsim.hosts.numba_host import CudaModule
+        from refsim.hosts.numba_host.submodules import submodules
 
         real: Any = sys.modules["numba.cuda"]
         if not self.simulate and real.is_available():
             return real  # type: ignore[no-any-return]
         self.real_cuda = real
-        return CudaModule(real)
+        module = CudaModule(real)
+        self.submodules.enter_context(submodules(module))
+        return module
 
 
 @contextlib.contextmanager
@@ -125,6 +129,7 @@ def stand_ins(simulate: bool = True) -> Iterator[None]:
     finally:
         if finder in sys.meta_path:
             sys.meta_path.remove(finder)
+        finder.submodules.close()
         if finder.real_cuda is not None:
             _set_cuda(finder.real_cuda)
         if finder.vectorizers is not None:

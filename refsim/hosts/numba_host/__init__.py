@@ -7,33 +7,34 @@ from typing import Any
 
 from refsim.frontends.numba_names import CUDA_MEMBERS
 from refsim.hosts.missing import NotSimulatedError
-from refsim.hosts.numba_host import arrays, devices, kernels, reduction, streams
+from refsim.hosts.numba_host import arrays, compiling, devices, reduction
 
 _HOST: dict[str, Any] = {
-    "jit": kernels.jit,
-    "In": kernels.In,
-    "Out": kernels.Out,
-    "InOut": kernels.InOut,
     "reduce": reduction.Reduce,
     "Reduce": reduction.Reduce,
-    "gpus": devices.gpus,
+    **compiling.REFUSED,
     **{
         function.__name__: function
         for function in (
-            arrays.to_device, arrays.device_array, arrays.device_array_like, arrays.pinned_array,
-            arrays.pinned_array_like, arrays.mapped_array, arrays.mapped_array_like, arrays.managed_array,
-            arrays.as_cuda_array, arrays.is_cuda_array, streams.stream, streams.default_stream,
-            streams.legacy_default_stream, streams.per_thread_default_stream, streams.external_stream, streams.event,
-            streams.event_elapsed_time, streams.synchronize, devices.list_devices, devices.get_current_device,
-            devices.current_context, devices.select_device, devices.close, devices.is_available,
-            devices.is_supported_version, devices.cuda_error, devices.is_float16_supported, devices.detect,
-            devices.defer_cleanup, devices.profile_start, devices.profile_stop, devices.profiling,
+            devices.is_available, devices.is_supported_version, devices.cuda_error, devices.detect, arrays.device_array,
         )
     },
 }  # fmt: skip
 _KERNEL_SIDE = frozenset(path.partition(".")[0] for path in CUDA_MEMBERS)
 # Names of the real module that are types and constants: they need no device.
-_TYPES = frozenset(["types", "HAS_NUMBA", "implementation", "config", "errors"])
+_TYPES = frozenset(["types", "HAS_NUMBA", "implementation", "config", "errors", "literal_unroll"])
+# Modules of numba.cuda whose functions run on the simulated driver.
+_HOST_MODULES = (
+    *(f"numba.cuda.{name}" for name in ("api", "api_util", "args", "decorators", "np.ufunc.decorators")),
+    *(f"numba.cuda.cudadrv.{name}" for name in ("devices", "driver", "linkable_code", "runtime")),
+    "refsim.hosts.numba_host.arrays",
+    "refsim.hosts.numba_host.devices",
+)  # fmt: skip
+# Modules of numba.cuda whose members stand for device functions and types of kernels.
+_KERNEL_MODULES = (
+    "numba.cuda.stubs", "numba.cuda.intrinsics", "numba.cuda.cache_hints", "numba.cuda.cg", "numba.cuda.libdevice",
+    "numba.cuda.fp16", "numba.cuda.bf16", "numba.cuda.fp8", "numba.cuda.errors", "numba.cuda.cudadrv.error",
+)  # fmt: skip
 
 
 class CudaModule(types.ModuleType):
@@ -58,8 +59,10 @@ class CudaModule(types.ModuleType):
         value = getattr(self._real, name, None)
         if value is None:
             raise AttributeError(f"module 'numba.cuda' has no attribute {name!r}")
-        if name in _KERNEL_SIDE or name in _TYPES or _is_type(value):
+        if name in _KERNEL_SIDE or name in _TYPES or _is_type(value) or isinstance(value, types.ModuleType):
             return value
+        if getattr(value, "__module__", None) in (*_KERNEL_MODULES, *_HOST_MODULES):
+            return getattr(self._real.api, name, value)
         raise NotSimulatedError(f"numba.cuda.{name}")
 
 

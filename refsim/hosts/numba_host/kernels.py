@@ -1,219 +1,187 @@
-"""Kernels of ``numba.cuda``: what `jit` returns, and how a launch passes its arguments to the simulator."""
+"""A kernel for one tuple of argument types: what numba's dispatcher makes, keeps and launches, run by the simulator."""
 
 from __future__ import annotations
 
-import functools
-import operator
-import types
-from collections.abc import Callable
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from refsim.frontends.numba_names import python_function
-from refsim.hosts.memory import device_view, uninitialized
+from refsim.errors import KernelTypeError, UnsupportedError
+from refsim.hosts.facts import Facts
 from refsim.hosts.missing import NotSimulatedError
+from refsim.hosts.numba_host.arguments import UNKNOWN, Arguments, kind_of
+from refsim.hosts.numba_host.compiling import NO_COMPILER, NO_LINKER
 from refsim.hosts.numba_host.raised import reraise
-from refsim.hosts.numba_host.signatures import Signature, converted, is_signature, signature_of
+from refsim.hosts.numba_host.typing import numba_error
 from refsim.hosts.session import active_session
-
-FORALL_THREADS = 256
-# Options that choose how code is compiled, not what it does.
-COMPILER_OPTIONS = frozenset(
-    ["inline", "forceinline", "debug", "opt", "lineinfo", "cache", "fastmath", "max_registers", "launch_bounds", "lto",
-     "shared_memory_carveout", "nopython", "boundscheck", "nogil"]
-)  # fmt: skip
-UNCONFIGURED = (
-    "Kernel launch configuration was not specified. Use the syntax:\n\n"
-    "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)"
-)
+from refsim.simulator import compiled_for
 
 
-class ArgHint:
-    """An argument of a launch, with the directions in which it is copied."""
+class SimulatedKernel:
+    """Stands where numba's dispatcher expects a compiled kernel.
 
-    copies_in = True
-    copies_out = True
+    Parameters
+    ----------
+    py_func
+        The Python function.
+    argtypes
+        numba's types of the arguments.
+    **options
+        numba's options of the compiler; those that choose how code is compiled have no effect.
+    """
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, py_func: Any, argtypes: tuple[Any, ...], link: Any = None, device: bool = False, **options: Any):
+        from numba.cuda import types
+        from numba.cuda.typing import signature
 
+        if device:
+            raise RuntimeError("Cannot compile a device function as a kernel")
+        if link:
+            raise NotSimulatedError("argument 'link' of numba.cuda.jit()", NO_LINKER)
+        self.py_func = py_func
+        self.argtypes = self.argument_types = tuple(argtypes)
+        self.signature = signature(types.none, *argtypes)
+        self.extensions = options.get("extensions") or []
+        self.debug = bool(options.get("debug"))
+        _check_launch_bounds(options.get("launch_bounds"))
+        self.objectmode = False
+        self.entry_point = None
+        self.target_context = None
+        self.launch_config_sensitive = _compiled_as_sensitive()
+        self._code: Any = None
+        kinds = [UNKNOWN if self.extensions else kind_of(kind) for kind in argtypes]
+        if UNKNOWN not in kinds:
+            self._translate(tuple(kinds))
 
-class In(ArgHint):
-    """A host array that is copied to the device before the launch only."""
+    def _translate(self, kinds: tuple[Any, ...]) -> None:
+        try:
+            self._code = compiled_for(self.py_func, kinds, active_session().device)
+        except UnsupportedError as error:
+            raise self._explained(error) from error
 
-    copies_out = False
+    def _explained(self, error: UnsupportedError) -> Exception:
+        """numba's own error, where it has one; else the simulator's, as an error of types too if it is one."""
+        own = numba_error(self.py_func, self.argtypes, self.debug)
+        if own is not None:
+            own.add_note(str(error))
+            return own
+        return _as_typing_error(error) if isinstance(error, KernelTypeError) else error
 
+    def launch(self, args: Any, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> None:
+        """Run the kernel to its end."""
+        arguments = Arguments(stream)
+        passed = tuple(
+            arguments.passed(kind, value, self.extensions)
+            for kind, value in zip(self.argument_types, args, strict=True)
+        )
+        try:
+            report = active_session().launch(self.py_func, griddim, blockdim, passed, sharedmem)
+        except UnsupportedError as error:
+            raise self._explained(error) from error
+        arguments.finish()
+        if self.debug:
+            reraise(report)
 
-class Out(ArgHint):
-    """A host array that is copied from the device after the launch only: it starts uninitialised."""
+    def bind(self) -> None:
+        """Nothing to load."""
 
-    copies_in = False
+    # ------------------------------------------------------------------------------------------- what it takes
 
-
-class InOut(ArgHint):
-    """A host array that is copied both ways; what a plain host array means."""
-
-
-class Dispatcher:
-    """A function that `jit` decorated: a kernel to be launched as ``kernel[grid, block, stream, shared](...)``,
-    or a device function."""
-
-    def __init__(
-        self, function: types.FunctionType, signatures: list[Signature], device: bool, debug: bool = False
-    ) -> None:
-        self.py_func = function
-        self.signatures = signatures
-        self.device = device
-        self.debug = debug
-        functools.update_wrapper(self, function)
-
-    def __getitem__(self, configuration: Any) -> Launch:
-        parts = configuration if isinstance(configuration, tuple) else (configuration,)
-        if not 2 <= len(parts) <= 4:
-            raise ValueError("must specify at least the griddim and blockdim")
-        return self.configure(*parts)
-
-    def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> Launch:
-        """Bind grid, block, stream and bytes of dynamic shared memory."""
-        if self.device:
-            raise TypeError(f"{self.__name__}() is a device function (device=True) and cannot be launched")
-        return Launch(self, griddim, blockdim, operator.index(sharedmem))
-
-    def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable[..., None]:
-        """A launch with at least ``ntasks`` threads along x, ``tpb`` per block (256 if it is 0)."""
-        if ntasks < 0:
-            raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
-        if ntasks == 0:
-            return lambda *_args: None
-        block = tpb or min(FORALL_THREADS, active_session().device.max_threads_per_block)
-        return self.configure(-(-ntasks // block), block, stream, sharedmem)
-
-    def specialize(self, *_args: Any) -> Dispatcher:
-        """The same kernel: the simulator specialises when it launches."""
-        return self
+    def _bytes(self, space: str) -> int:
+        if self._code is None:
+            raise NotSimulatedError(f"memory of {self.py_func.__name__}() before it was launched")
+        program = self._code.program
+        if space == "const":
+            return sum(np.asarray(value).nbytes for value in program.constants.values())
+        return sum(
+            math.prod(allocation.shape) * np.dtype(allocation.dtype).itemsize
+            for allocation in program.allocations
+            if allocation.space == space and not allocation.dynamic
+        )
 
     @property
-    def specialized(self) -> bool:
-        """Whether the kernel was declared with one signature."""
-        return len(self.signatures) == 1
+    def shared_mem_per_block(self) -> int:
+        """Bytes of the shared arrays of fixed size."""
+        return self._bytes("shared")
 
-    def __call__(self, *_args: Any, **_keywords: Any) -> Any:
-        if self.device:
-            raise NotSimulatedError(f"calling device function {self.__name__}() from the host")
-        raise ValueError(UNCONFIGURED)
+    @property
+    def local_mem_per_thread(self) -> int:
+        """Bytes of the local arrays."""
+        return self._bytes("local")
 
-    __name__: str
+    @property
+    def const_mem_size(self) -> int:
+        """Bytes of the arrays in constant memory."""
+        return self._bytes("const")
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """The device's limit; how many registers a thread takes is not known."""
+        return active_session().device.max_threads_per_block
+
+    def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
+        """Blocks that are resident at the same time: an upper bound, for registers are not counted."""
+        threads = math.prod(blockdim) if isinstance(blockdim, tuple) else blockdim
+        facts = Facts(active_session().device)
+        return facts.resident_blocks(threads, self.shared_mem_per_block + dynsmemsize) * facts.multiprocessors
+
+    @property
+    def _codelibrary(self) -> Any:
+        return SimpleNamespace(get_cufunc=lambda: self)
+
+    def inspect_types(self, file: Any = None) -> None:
+        """The source with numba's types, as numba's own type inference has them."""
+        import sys
+
+        from numba.cuda import types
+        from numba.cuda.core.errors import NumbaError
+
+        from refsim.hosts.numba_host.typing import typed
+
+        try:
+            annotation = typed(self.py_func, types.void, self.argtypes, debug=self.debug).type_annotation
+        except NumbaError as error:
+            raise ValueError("Type annotation is not available") from error
+        out = sys.stdout if file is None else file
+        print(f"{self.py_func.__name__} {self.argument_types}", file=out)
+        print("-" * 80, file=out)
+        print(annotation, file=out)
+        print("=" * 80, file=out)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotSimulatedError(f"{name} of a numba.cuda kernel")
+        raise NotSimulatedError(f"{name} of a numba.cuda kernel", NO_COMPILER)
 
 
-class Launch:
-    """A kernel with grid and block, ready to be called."""
+def _as_typing_error(error: KernelTypeError) -> Exception:
+    from numba.cuda.core.errors import TypingError
 
-    def __init__(self, dispatcher: Dispatcher, grid: Any, block: Any, shared_bytes: int) -> None:
-        self.dispatcher = dispatcher
-        self.grid = grid
-        self.block = block
-        self.shared_bytes = shared_bytes
+    class KernelTypingError(KernelTypeError, TypingError):  # type: ignore[misc]
+        """A kernel that numba would not compile; numba's class of error too."""
 
-    def __call__(self, *args: Any) -> None:
-        values = tuple(arg.value if isinstance(arg, ArgHint) else arg for arg in args)
-        if self.dispatcher.signatures:
-            scalars = converted(self.dispatcher.__name__, self.dispatcher.signatures, values)
-            args = tuple(arg if isinstance(arg, ArgHint) else scalar for arg, scalar in zip(args, scalars, strict=True))
-        copies: list[tuple[Any, Any]] = []
-        passed = tuple(_passed(arg, copies) for arg in args)
-        session = active_session()
-        report = session.launch(self.dispatcher, self.grid, self.block, passed, self.shared_bytes)
-        for device, host in copies:
-            _copy_back(device, host)
-        if self.dispatcher.debug:
-            reraise(report)
+        def __init__(self, text: str) -> None:
+            Exception.__init__(self, text)
+            self.what, self.place, self.msg, self.loc = error.what, error.place, text, None
+
+        def __str__(self) -> str:
+            return str(self.msg)
+
+    return KernelTypingError(str(error))
 
 
-def _passed(arg: Any, copies: list[tuple[Any, Any]]) -> Any:
-    """What the simulator takes for an argument; host arrays become copies, as on a GPU."""
-    hint = arg if isinstance(arg, ArgHint) else InOut(arg)
-    value = hint.value
-    view = device_view(value)
-    if view is not None:
-        return view
-    if isinstance(value, tuple):
-        items = [_passed(item, copies) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, np.void) and value.dtype.names is not None:
-        record = np.array(value)
-        if hint.copies_out:
-            copies.append((record, value))
-        return record
-    if not isinstance(value, np.ndarray):
-        return value
-    if hint.copies_in:
-        device = np.array(value, copy=True, order="K")
-    else:
-        fortran = value.flags.f_contiguous and not value.flags.c_contiguous
-        device = uninitialized(value.shape, value.dtype, "F" if fortran else "C")
-    if hint.copies_out:
-        copies.append((device, value))
-    return device
+def _check_launch_bounds(bounds: Any) -> None:
+    if isinstance(bounds, tuple) and len(bounds) > 3:
+        raise ValueError(
+            f"Must specify either a scalar or a tuple of 1-3 launch bounds. Got {len(bounds)} launch bounds: {bounds}"
+        )
 
 
-def _copy_back(device: Any, host: Any) -> None:
-    if isinstance(host, np.void):
-        for name in host.dtype.names or ():
-            host[name] = device[name]
-    elif host.flags.writeable:
-        np.copyto(host, device)
-    elif device.tobytes() != np.array(host, copy=True, order="K").tobytes():
-        raise ValueError("a kernel wrote to a host array that is read-only")
+def _compiled_as_sensitive() -> bool:
+    """Whether the launch that asked for this kernel marked it as depending on its configuration."""
+    from numba.cuda import launchconfig
 
-
-def jit(func_or_sig: Any = None, device: bool = False, link: Any = (), **options: Any) -> Any:
-    """Make a kernel or, with ``device=True``, a device function; nothing is compiled.
-
-    Parameters
-    ----------
-    func_or_sig
-        The function; or a signature or a list of them, to which arguments of launches are converted.
-    device
-        Whether it is a device function.
-    link
-        Not simulated: foreign code.
-    **options
-        Options of the compiler have no effect, but for ``debug``: exceptions of the kernel are raised on the host.
-
-    Raises
-    ------
-    NotSimulatedError
-        For linked code, and for an option that refsim does not know.
-    """
-    if link:
-        raise NotSimulatedError("argument 'link' of numba.cuda.jit()", "foreign device code cannot run without a GPU")
-    for name in options:
-        if name not in COMPILER_OPTIONS:
-            raise NotSimulatedError(f"argument {name!r} of numba.cuda.jit()")
-    debug = bool(options.get("debug"))
-    if func_or_sig is None:
-        return lambda function: _dispatcher(function, [], device, debug)
-    if is_signature(func_or_sig) or isinstance(func_or_sig, list):
-        given = func_or_sig if isinstance(func_or_sig, list) else [func_or_sig]
-        signatures = [signature_of(signature, device) for signature in given]
-        return lambda function: _dispatcher(function, signatures, device, debug)
-    return _dispatcher(func_or_sig, [], device, debug)
-
-
-def _dispatcher(function: Any, signatures: list[Signature], device: bool, debug: bool) -> Dispatcher:
-    inner = python_function(function)
-    if inner is None:
-        raise TypeError(f"numba.cuda.jit() takes a Python function, not {function!r}")
-    for signature in signatures:
-        if len(signature.args) != inner.__code__.co_argcount:
-            raise TypeError(
-                f"the signature {signature} has {len(signature.args)} arguments; "
-                f"{inner.__name__}() takes {inner.__code__.co_argcount}"
-            )
-    return Dispatcher(inner, signatures, device, debug)
+    config = launchconfig.current_launch_config()
+    return bool(config is not None and config._is_kernel_launch_config_sensitive())

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 from numba import float32, float64, from_dtype, int64, uint32, uint64
 
-from refsim.hosts.memory import allocated
-from refsim.hosts.numba_host.arrays import DeviceNDArray
-
 xoroshiro128p_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
 xoroshiro128p_type = from_dtype(xoroshiro128p_dtype)
 
@@ -118,12 +115,14 @@ def xoroshiro128p_normal_float64(states, index):  # type: ignore[no-untyped-def]
 # --------------------------------------------------------------------------------------------------- states
 
 
-def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream: Any = 0) -> DeviceNDArray:
+def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream: Any = 0) -> Any:
     """States of ``n`` generators that are 2**64 steps apart."""
-    return DeviceNDArray(allocated(_states(n, seed, subsequence_start)), stream)
+    from numba.cuda import api
+
+    return api.to_device(_states(n, seed, subsequence_start), stream=stream)
 
 
-def init_xoroshiro128p_states(states: DeviceNDArray, seed: int, subsequence_start: int = 0, stream: Any = 0) -> None:
+def init_xoroshiro128p_states(states: Any, seed: int, subsequence_start: int = 0, stream: Any = 0) -> None:
     """Set existing states anew."""
     states.copy_to_device(_states(states.shape[0], seed, subsequence_start))
 

@@ -1,4 +1,4 @@
-"""``numba.vectorize`` and ``guvectorize`` with ``target="cuda"``: refused by name, other targets pass."""
+"""``numba.vectorize`` and ``guvectorize`` with ``target="cuda"``: numba.cuda's own; other targets pass."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from refsim.hosts.missing import NotSimulatedError
 
-
-def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
-    """The real decorator, but for ``target="cuda"``."""
+def adopting(real: Callable[..., Any]) -> Callable[..., Any]:
+    """The real decorator, but numba.cuda's for ``target="cuda"``."""
 
     @functools.wraps(real)
     def decorator(*args: Any, **options: Any) -> Any:
         if options.get("target") == "cuda":
-            raise NotSimulatedError(f"numba.{real.__name__}(target='cuda')", "write the kernel with cuda.jit")
+            from numba.cuda.np.ufunc import decorators
+
+            return getattr(decorators, real.__name__)(*args, **options)
         return real(*args, **options)
 
     return decorator

@@ -7,6 +7,18 @@ from numba.cuda import random as real
 
 import refsim
 from refsim.hosts.numba_host import random
+from refsim.hosts.session import Session, activate
+from refsim.hosts.stand_ins import stand_ins
+
+
+@pytest.fixture
+def simulated():
+    """numba's host code on the simulated driver, as in a script."""
+    with stand_ins():
+        before = activate(Session())
+        yield
+        activate(before)
+
 
 DRAWS = [
     ("xoroshiro128p_next", np.uint64),
@@ -24,7 +36,7 @@ def states_of_numba(n, seed, start):
 
 
 @pytest.mark.parametrize(("n", "seed", "start"), [(1, 0, 0), (37, 7, 0), (300, 2**40 + 1, 3)])
-def test_states_are_those_of_numba(n, seed, start):
+def test_states_are_those_of_numba(simulated, n, seed, start):
     ours = random.create_xoroshiro128p_states(n, seed, start).copy_to_host()
     assert ours.dtype == real.xoroshiro128p_dtype
     np.testing.assert_array_equal(ours, states_of_numba(n, seed, start))

@@ -5,12 +5,13 @@ import pytest
 from refsim.hosts import NotSimulatedError, Session, run_script
 
 REFUSED = {
-    "numba.cuda.declare_device": "from numba import cuda\ncuda.declare_device('f', 'int32(int32)')",
-    "argument 'link' of numba.cuda.jit()": "from numba import cuda\n@cuda.jit(link=['f.cu'])\ndef f(): pass",
-    "argument 'extensions' of numba.cuda.jit()": "from numba import cuda\n@cuda.jit(extensions=[1])\ndef f(): pass",
-    "inspect_asm of a numba.cuda kernel": "from numba import cuda\n@cuda.jit\ndef f(): pass\nf.inspect_asm()",
-    "numba.vectorize(target='cuda')": "import numba\n@numba.vectorize(['f4(f4)'], target='cuda')\ndef f(x): return x",
-    "numba.cuda DeviceNDArray.get_ipc_handle": "from numba import cuda\ncuda.device_array(3).get_ipc_handle()",
+    "numba.cuda.compile_ptx": "from numba import cuda\ncuda.compile_ptx(lambda: None, ())",
+    "argument 'link' of numba.cuda.jit()": "from numba import cuda\n@cuda.jit('()', link=['f.cu'])\ndef f(): pass",
+    "inspect_asm of a numba.cuda kernel": "from numba import cuda\n@cuda.jit('()')\ndef f(): pass\nf.inspect_asm()",
+    "regs_per_thread of a numba.cuda kernel": (
+        "from numba import cuda\n@cuda.jit('()')\ndef f(): pass\nf.get_regs_per_thread()"
+    ),
+    "cuIpcGetMemHandle of the CUDA driver": "from numba import cuda\ncuda.device_array(3).get_ipc_handle()",
     "PCI_BUS_ID of a numba.cuda device": "from numba import cuda\ncuda.get_current_device().PCI_BUS_ID",
     "cupy.fuse": "import cupy\n@cupy.fuse()\ndef f(x): return x",
     "cupy.fft": "import cupy\ncupy.fft.fft",
@@ -46,7 +47,7 @@ def test_feature_tests_of_scripts_work(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(
         "import cupy\nfrom numba import cuda\n"
-        "assert not hasattr(cupy, 'fft') and not hasattr(cuda, 'declare_device') and hasattr(cupy, 'sin')\n"
+        "assert not hasattr(cupy, 'fft') and not hasattr(cuda, 'no_such_name') and hasattr(cupy, 'sin')\n"
         "try:\n    import cupyx\nexcept ImportError:\n    cupyx = None\n"
         "try:\n    from cupy import fuse\nexcept ImportError:\n    fuse = None\n"
         "assert cupyx is fuse is None\n",
@@ -65,10 +66,13 @@ def test_kinds_of_refusal():
 
 
 def test_stand_ins_work_in_scripts_only():
-    from refsim.hosts.numba_host.kernels import jit
+    from refsim.hosts.stand_ins import stand_ins
 
     def kernel(x):
         x[0] = 1
 
-    with pytest.raises(RuntimeError, match="refsim run SCRIPT"):
-        jit(kernel)[1, 1](None)
+    with stand_ins():
+        from numba import cuda
+
+        with pytest.raises(RuntimeError, match="refsim run SCRIPT"):
+            cuda.jit(kernel)[1, 1](None)

@@ -37,7 +37,13 @@ scaled_product[(3, 2), (TILE, TILE)](cuda.to_device(a), cuda.to_device(b), out, 
 np.testing.assert_allclose(out.copy_to_host(), 2 * (a @ b), rtol=1e-5)
 
 integers, floats = np.zeros(4, np.int32), np.zeros(4)
-shift[1, 4](integers, 2.75)  # no signature has (int32[:], float64): the nearest cast is C's
+try:
+    shift[1, 4](integers, 2.75)
+except TypeError:  # no signature has (int32[:], float64), and numba passes no float for an integer
+    pass
+else:
+    raise AssertionError("a float was passed for an integer")
+shift[1, 4](integers, 2)
 shift[1, 4](floats, 3)
 assert integers.tolist() == [2] * 4
 assert floats.tolist() == [3.0] * 4

@@ -49,7 +49,7 @@ assert len(matrix) == 3
 assert matrix[1, 2] == 6
 assert matrix.T.shape == (4, 3)
 assert matrix.is_c_contiguous()
-assert not matrix.T.is_c_contiguous()
+assert matrix.T.is_c_contiguous()  # numba's transpose is a copy
 row = matrix[2]
 row[:] = np.zeros(4, np.int64)
 matrix[0, 1:3] = 9

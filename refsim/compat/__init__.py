@@ -1,0 +1,1 @@
+"""Proofs of compatibility: what other projects test about themselves, run on the simulator."""
