@@ -6,7 +6,7 @@ SCRIPT = """
 import numpy as np
 from numba import cuda
 
-rows = np.zeros(3, [("a", "f4"), ("b", "i8")])
+rows = np.zeros(3, np.dtype([("a", "f4"), ("b", "i8")], align=True))
 
 @cuda.jit
 def one(record):
