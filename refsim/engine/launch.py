@@ -362,7 +362,7 @@ def granule_of(dtype: np.dtype[Any]) -> int:
     if dtype.subdtype is not None:
         return granule_of(dtype.subdtype[0])
     if dtype.names is None or dtype.fields is None:
-        return dtype.itemsize
+        return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize  # the parts of a complex number
     fields = dtype.fields.values()
     return math.gcd(dtype.itemsize, *(field[1] for field in fields), *(granule_of(field[0]) for field in fields))
 

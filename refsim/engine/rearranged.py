@@ -30,7 +30,7 @@ class RecordMemory:
 
 
 def field(view: View, name: str) -> View:
-    """One field of every record of an array; the dimensions of a field that is an array come last."""
+    """One field of every record of an array, or part of a complex one; dimensions of an array in a field come last."""
     if view.fields is None:
         view.fields = {}
     if name not in view.fields:
@@ -38,7 +38,20 @@ def field(view: View, name: str) -> View:
     return view.fields[name]
 
 
+def _part(view: View, name: str) -> View:
+    """The real or imaginary part of every element of a complex array."""
+    if view.memory.space != "global":
+        raise UnsupportedError(f".{name} of a complex array in {view.memory.space} memory; take it of its elements")
+    kind = np.dtype(np.float32 if view.dtype == "complex64" else np.float64)
+    data = _elements(_bytes_of(view), kind, kind.itemsize)
+    offset = view.offset * 2 + (name == "imag")
+    strides = tuple(stride * 2 for stride in view.strides)
+    return View(view.memory, data, str(kind), offset, view.shape, strides, view.wraps, view.base)
+
+
 def _field(view: View, name: str) -> View:
+    if not isinstance(view.dtype, RecordType):
+        return _part(view, name)
     assert isinstance(view.dtype, RecordType)
     kind, start = view.dtype.dtype.fields[name][:2]  # type: ignore[index]
     base, extents = kind.subdtype or (kind, ())

@@ -16,6 +16,7 @@ from refsim.dialect import (
     Const,
     Dim,
     Expr,
+    Field,
     Load,
     Rearranged,
     RecordType,
@@ -94,6 +95,9 @@ class Arrays(Subscripts):
             return Static(numpy_dtype(array.type.dtype))
         if name == "T":
             return self._transposed(array, list(range(ndim))[::-1])
+        if name in ("real", "imag") and array.type.dtype.startswith("complex"):
+            part = "float32" if array.type.dtype == "complex64" else "float64"
+            return Field(array, name, type=ArrayType(part, ndim))
         if name == "flat":
             return Static(Elements(array))
         if name in METHODS or name in VIEWS or name in ALLOCATING:

@@ -60,6 +60,40 @@ def test_bytes_seen_as_another_type():
 
 
 @cuda.jit
+def parts(z, out):
+    i = cuda.grid(1)
+    cuda.atomic.add(z.real, i, 1)
+    z.imag[i] = 2 * z.imag[i]
+    out[i] = z[::-1].imag[i]
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_parts_of_a_complex_array(dtype):
+    z = (np.arange(8) + 3j).astype(dtype)[::2]
+    out, expected = np.zeros(4), z.real + 1 + 2j * z.imag
+    launch_clean(parts, 4, 1, z, out, checks=["memcheck", "initcheck"])
+    np.testing.assert_array_equal(z, expected)
+
+
+@cuda.jit
+def race_on_a_part(z):
+    z.imag[0] = cuda.threadIdx.x
+
+
+@cuda.jit
+def one_part_each(z):
+    if cuda.threadIdx.x:
+        z.imag[0] = 1
+    else:
+        z.real[0] = 1
+
+
+def test_parts_are_checked_apart():
+    assert [f.kind for f in refsim.launch(race_on_a_part, 1, 2, np.zeros(2, np.complex64)).findings] == ["race"]
+    launch_clean(one_part_each, 1, 2, np.zeros(2, np.complex64))
+
+
+@cuda.jit
 def scattered(x, out):
     out[0] = x[:, ::2].reshape(6)[0]
 
