@@ -327,6 +327,16 @@ class AtomicAt(Expr):
 
 
 @dataclass(frozen=True)
+class BarrierObject(Expr):
+    """An operation on the barrier object at a pointer into shared memory: see `refsim.engine.barrier_objects`."""
+
+    op: str
+    pointer: Expr
+    args: tuple[Expr, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
 class Bitcast(Expr):
     """The bits of a scalar read as another scalar type of the same size."""
 
@@ -679,7 +689,7 @@ def assigned_names(statement: Stmt) -> tuple[str, ...]:
     return statement.targets if isinstance(statement, MatrixMultiply) else ()
 
 
-EFFECTS = (Call, Atomic, AtomicAt, Warp, BlockVote)
+EFFECTS = (Call, Atomic, AtomicAt, BarrierObject, Warp, BlockVote)
 
 
 def is_free(expression: Expr) -> bool:

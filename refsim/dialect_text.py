@@ -13,6 +13,7 @@ from refsim.dialect import (
     Atomic,
     AtomicAt,
     Barrier,
+    BarrierObject,
     Binary,
     Bitcast,
     Block,
@@ -195,6 +196,7 @@ EXPRESSIONS: dict[type, Callable[[Any], str]] = {
     SharedPointer: lambda e: f"shared pointer {expression(e.address)}",
     LoadAt: lambda e: f"load {'volatile ' * e.volatile}{e.type} {expression(e.pointer)}",
     AtomicAt: lambda e: f"atomic {e.op} {e.type} {expression(e.pointer)} ({_list(e.args)}) scope {e.scope}",
+    BarrierObject: lambda e: f"barrier object {e.op} {expression(e.pointer)} ({_list(e.args)})",
     Warp: lambda e: f"warp {e.op}({_list(e.args)})",
     BlockVote: lambda e: f"vote {e.op}({expression(e.predicate)})",
 }

@@ -124,6 +124,11 @@ class Conflict:
                 first, last = sorted((int(serials[position]), self.serial))
                 pair = (int(threads[position]), int(my_threads[position]))
                 keep[position] = not self.batch.met_in_warp_barrier(pair, int(my_columns[position]), first, last)
+        if keep.any() and self.batch.clocks is not None:
+            first, second, times = (threads, my_threads, serials) if earlier else (my_threads, threads, self.serial)
+            met = (batches == self.batch.number) & (columns == my_columns) & keep
+            times = np.broadcast_to(times, chosen.shape)
+            keep[met] &= ~self.batch.clocks.ordered(my_columns[met], first[met], second[met], times[met])
         alike = np.zeros(len(chosen), bool) if same is None else self._spread(same)[chosen]
         alike &= np.array([not sites[int(s)].atomic for s in other_sites])[inverse]
         seen: set[int] = set()

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.checks.clocks import Clocks
 from refsim.checks.reports import Reports
 from refsim.checks.shared_shadow import SharedShadow
 from refsim.dialect import Allocation, RecordType, dtype_name
 from refsim.engine import atomics, matrix, shared_addresses, warp
+from refsim.engine.barrier_objects import BarrierObjects
 from refsim.engine.copies import Copies
 from refsim.engine.joins import Exit, merge
 from refsim.engine.lane_types import poison, same_value
@@ -67,6 +69,8 @@ class Batch(Reports):
         self.allocated: dict[str, Any] = {}
         self.copying = False
         self.asynchronous_copies: Copies | None = None
+        self.clocks = Clocks(self) if run.code.barrier_objects and run.racecheck else None
+        self.barrier_objects = BarrierObjects(self)
         self.memories: list[SharedMemory] = []
         self.counts: Any = None if run.counting is None else run.counting.collector(self)
 
@@ -119,6 +123,8 @@ class Batch(Reports):
         else:
             memory = self._shared_memory(allocation.name, size, dtype)
             data = memory.data
+            if allocation.space == "barriers":  # no memory of the kernel's
+                memory.shadow = None
         if allocation.raw:
             return Pointer(memory, 0)
         return View(memory, data, allocation.dtype, 0, allocation.shape, _strides(allocation.shape), True)
@@ -367,6 +373,8 @@ class Batch(Reports):
             if memory.shadow is not None:
                 memory.shadow.warp_barrier()
         self.warp_barriers.append(warp.Meeting(self.run.operation(site), self, lanes, mask))
+        if self.clocks is not None:
+            self.clocks.met(lanes, mask, self.warp_barriers[-1].serial)
         if self.run.sync is not None:
             self.run.sync.warp_barrier(self.warp_barriers[-1])
 

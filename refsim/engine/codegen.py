@@ -25,6 +25,7 @@ from refsim.dialect import (
     Atomic,
     AtomicAt,
     Barrier,
+    BarrierObject,
     Binary,
     Block,
     BlockVote,
@@ -93,6 +94,7 @@ class LaneCode:
     hands_on: bool
     may_wait: bool
     whole_grid: bool
+    barrier_objects: bool
     types: dict[str, Type]
     original: tuple[Program, dict[str, Type]] | None = None
     counting: LaneCode | None = None
@@ -167,6 +169,9 @@ class CodeGenerator(LaneExpressions):
             hands_on=hands_on,
             may_wait=may_wait,
             whole_grid=any(isinstance(s, Barrier) and s.scope == "grid" for s in walk_statements(program.body)),
+            barrier_objects=any(
+                isinstance(e, BarrierObject) for s in walk_statements(program.body) for e in walk_expressions(s)
+            ),
             types=self.types,
         )
 
@@ -496,7 +501,7 @@ class CodeGenerator(LaneExpressions):
             if isinstance(statement, Assign):
                 pure.append(statement)
                 for part in walk_expressions(statement):
-                    if isinstance(part, (Atomic, Load, Warp, BlockVote)):
+                    if isinstance(part, (Atomic, BarrierObject, Load, Warp, BlockVote)):
                         relevant |= variables(part)
             else:
                 written |= set(assigned_names(statement))
@@ -525,7 +530,7 @@ def _deciding(loop: Loop) -> list[Expr]:
     position = 0
     while position < len(deciding):
         for part in (deciding[position], *walk_expressions(deciding[position])):
-            if isinstance(part, (Load, LoadAt, Atomic, AtomicAt)):
+            if isinstance(part, (Load, LoadAt, Atomic, AtomicAt, BarrierObject)):
                 found.append(part)
             if isinstance(part, Var) and part.name not in names:
                 names.add(part.name)

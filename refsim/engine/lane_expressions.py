@@ -17,6 +17,7 @@ from refsim.dialect import (
     ArrayType,
     Atomic,
     AtomicAt,
+    BarrierObject,
     Binary,
     Bitcast,
     BlockVote,
@@ -103,6 +104,11 @@ def array_name(expression: Expr) -> str:
         return array_name(expression.pointer)
     return "array"
 
+
+BARRIER_NOUNS = {
+    "init": "initialisation", "arrive": "arrival at", "drop": "arrival at", "named": "arrival at", "test": "wait for",
+    "parity": "wait for", "inval": "end",
+}  # fmt: skip
 
 # results of fewer magnitude bits than this need no wrapping
 WRAP_FREE = {"int64": 63, "int32": 31, "int16": 15}
@@ -523,6 +529,15 @@ class LaneExpressions:
         site = self.site(e.place, f"{kind} on", kind, e.pointer, atomic=True, scope=e.scope)
         self.access_point(site, e.pointer)
         self.emit(f"{result} = atomic_at(S, {site}, {pointer}, {str(e.type)!r}, {e.op!r}, ({args}), {used})")
+        return result
+
+    def _e_barrierobject(self, e: BarrierObject) -> str:
+        pointer = self.expression(e.pointer)
+        args = "".join(self.expression(a) + ", " for a in e.args)
+        noun = BARRIER_NOUNS[e.op]
+        result = self.fresh()
+        site = self.site(e.place, f"{noun} of", noun, e.pointer, atomic=e.op != "init")
+        self.emit(f"{result} = B.barrier_objects.run(S, {site}, {e.op!r}, {pointer}, ({args}))")
         return result
 
     def _e_warp(self, e: Warp) -> str:

@@ -54,6 +54,8 @@ def same_value(a: Any, b: Any) -> bool:
     """True if two lane values are the same in every lane; a NaN is the same as a NaN."""
     if a is b:
         return True
+    if hasattr(a, "same_as"):
+        return bool(a.same_as(b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=np.asarray(a).dtype.kind in "fc"))
     return bool(a == b or (a != a and b != b))

@@ -189,7 +189,7 @@ class Run:
         """The memory that a spinning thread could see change."""
         shared = tuple(memory.data.tobytes() for memory in batch.memories)
         written = tuple(m.raw.tobytes() for m in self.memories if m.written)
-        return hash(shared), hash(written)
+        return hash(shared), hash(written), batch.barrier_objects.fingerprint()
 
     def stuck(self, batch: Batch, lanes: LaneSet, site: int) -> None:
         """A loop repeats itself in lockstep: a deadlock if nobody else is left."""

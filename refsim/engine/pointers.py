@@ -14,7 +14,7 @@ import numpy as np
 
 from refsim.dialect import ITEM_BYTES
 from refsim.engine.joins import rejoin_one
-from refsim.engine.lane_types import lane_dtype, poison, to_lane
+from refsim.engine.lane_types import lane_dtype, poison, same_value, to_lane
 from refsim.engine.lanes import LaneSet
 
 HOST_ALIGNMENT = 16
@@ -59,6 +59,11 @@ class Pointer:
         """The pointers in one form, so that they can be joined part by part."""
         return _alike(pointers)
 
+    def same_as(self, other: Any) -> bool:
+        """True if both point to the same byte in every lane."""
+        same = isinstance(other, Pointer) and other.memory is self.memory
+        return same and same_value(self.offset, other.offset)
+
 
 class MixedPointer:
     """A pointer into different memories in different lanes: `which` numbers `memories`."""
@@ -92,6 +97,13 @@ class MixedPointer:
     def cut_to(self, lanes: LaneSet) -> MixedPointer:
         """Cut to a subset of lanes."""
         return MixedPointer(self.memories, lanes.cut(self.which), lanes.cut(self.offset))
+
+    def same_as(self, other: Any) -> bool:
+        """True if both point to the same byte in every lane, by the same list of memories."""
+        if not isinstance(other, MixedPointer) or len(other.memories) != len(self.memories):
+            return False
+        alike = all(a is b for a, b in zip(self.memories, other.memories))
+        return alike and all(map(same_value, self.parts(), other.parts()))
 
     def alternatives(self) -> list[tuple[Any, Pointer]]:
         """(condition, pointer) pairs."""

@@ -1,8 +1,8 @@
-"""Barriers, warp operations, and instructions that mean nothing here."""
+"""Warp operations, and instructions that mean nothing here."""
 
 from __future__ import annotations
 
-from refsim.dialect import Assert, Barrier, Break, Const, Expr, Intrinsic, Warp, WarpBarrier
+from refsim.dialect import Assert, Break, Const, Expr, Intrinsic, Warp, WarpBarrier
 from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.assembly.forms import Form
 from refsim.frontends.cuda_cpp.assembly.machine import Machine
@@ -15,12 +15,6 @@ VOTES = {"all": "all_sync", "any": "any_sync", "uni": "eq_sync", "ballot": "ball
 
 def _mask(m: Machine, text: object) -> Expr:
     return m.keep(folding.convert(m.read(str(text), "uint32"), "int64"))
-
-
-def _barrier(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
-    if m.known(i.operands[0]) != 0 or len(i.operands) > 1:
-        raise m.unsupported("a named barrier, or one of some threads, is not supported")
-    m.emit(Barrier(m.where))
 
 
 def _warp_barrier(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
@@ -103,9 +97,6 @@ def _nothing(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
 
 
 TABLE: tuple[Form, ...] = (
-    Form("bar.sync", "0", _barrier),
-    Form("barrier.sync[.aligned]", "0", _barrier),
-    Form("barrier.cta.sync[.aligned]", "0", _barrier),
     Form("bar.warp.sync", "mask", _warp_barrier),
     Form("shfl.sync.{up,down,bfly,idx}.b32", "d|p, a, b, c, mask", _shuffle),
     Form("vote.sync.{all,any,uni}.pred", "p, q, mask", _vote),

@@ -37,7 +37,7 @@ def special_register(t: Declarations, text: str) -> Expr | None:
         return _warps(t, _thread(t))
     if name == "nwarpid":
         last = folding.integer(t.device.warp_size - 1, "uint32")
-        return _warps(t, folding.binary("+", _threads(t), last))
+        return _warps(t, folding.binary("+", block_threads(t), last))
     if name in CLOCKS:
         return _clock(t, "uint32" if name == "clock" else "uint64")
     lane, one = folding.convert(lane_number(t), "uint32"), folding.integer(1, "uint32")
@@ -54,7 +54,8 @@ def _index(t: Declarations, name: str) -> Expr:
     return Var(name, type="uint32")
 
 
-def _threads(t: Declarations) -> Expr:
+def block_threads(t: Declarations) -> Expr:
+    """Number of threads of a block."""
     x, y, z = (_index(t, f"blockDim.{axis}") for axis in "xyz")
     return folding.binary("*", folding.binary("*", x, y), z)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from refsim.frontends.cuda_cpp.assembly import arithmetic, conversion, cooperation, matrices, transfers
+from refsim.frontends.cuda_cpp.assembly import arithmetic, barriers, conversion, cooperation, matrices, transfers
 from refsim.frontends.cuda_cpp.assembly.forms import Form
 
 GROUPS: dict[str, tuple[Form, ...]] = {
     "Matrices": matrices.TABLE,
     "Memory": transfers.TABLE,
-    "Threads": cooperation.TABLE,
+    "Barriers": barriers.TABLE,
+    "Warps": cooperation.TABLE,
     "Arithmetic, logic, comparison, moves": arithmetic.TABLE,
     "Conversion": conversion.TABLE,
 }

@@ -6,6 +6,7 @@ Each file adds its functions to the table; a function of our own headers without
 from __future__ import annotations
 
 from refsim.frontends.cuda_cpp.intrinsics import (
+    barrier_objects,
     bits,
     control,
     directed,
@@ -22,6 +23,7 @@ from refsim.frontends.cuda_cpp.intrinsics.table import Call, Handler
 TABLE: dict[str, Handler] = {
     **mathematics.TABLE, **fast.TABLE, **directed.TABLE, **rounding.TABLE, **halves.TABLE, **bits.TABLE,
     **memory.TABLE, **warps.TABLE, **control.TABLE, **fragments.TABLE,
+    **barrier_objects.TABLE,
 }  # fmt: skip
 
 
