@@ -294,8 +294,9 @@ class LaneExpressions:
     def _e_convert(self, e: Convert) -> str:
         source, target = str(e.value.type), str(e.type)
         if self.in_index and source == "int32" and isinstance(e.value, Binary) and e.value.op in ("+", "-", "*"):
-            return self.index_value(e.value, self.place, self.indexed)
-        inner = self.expression(e.value)
+            inner = self.index_value(e.value, self.place, self.indexed)
+        else:
+            inner = self.expression(e.value)
         if source == target or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
             return inner
         name = f"from_{source}_to_{target}"

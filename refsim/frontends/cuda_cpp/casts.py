@@ -36,6 +36,11 @@ class Casts(Lifetimes):
         """The value of a cast expression."""
         kind, operand = node.get("castKind"), node.inner[0]
         if kind == "LValueToRValue":
+            chosen = operand
+            while chosen.kind == "ParenExpr":
+                chosen = chosen.inner[0]
+            if chosen.kind == "ConditionalOperator" and not isinstance(self.type_of(node), Record):
+                return self.choose_loaded(chosen)
             return self.load(self.lvalue(operand), node)
         if kind in NUMERIC:
             return self._numeric(node, operand)

@@ -122,6 +122,8 @@ class Objects(BitFields):
         """Pointer to an object, or to a function."""
         if isinstance(place.type, Function):
             return self.load(place, node)
+        if isinstance(place.type, BitField):
+            raise self.unsupported("a bit-field in place of an object that has an address", node)
         if isinstance(place, InObject):
             return AddressOf(place, Pointer(place.type))
         return self.pointer_to(place)

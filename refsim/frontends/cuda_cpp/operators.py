@@ -144,6 +144,16 @@ class Operators(Literals):
             condition, lambda: self.rvalue(node.inner[1]), lambda: self.rvalue(node.inner[2]), node
         )
 
+    def choose_loaded(self, node: Node) -> Value:
+        """Value of the object that a condition chooses: no object needs an address for that."""
+        condition = self.condition(node.inner[0])
+        first, second = node.inner[1:]
+        if isinstance(condition, Const):
+            return self.load(self.lvalue(first if condition.value else second), node)
+        return self.choose(
+            condition, lambda: self.load(self.lvalue(first), node), lambda: self.load(self.lvalue(second), node), node
+        )
+
     def choose(self, condition: Expr, then: Callable[[], Value], otherwise: Callable[[], Value], node: Node) -> Value:
         """One of two values, of which only the chosen one is evaluated if that matters."""
         first, a = self.aside(then)

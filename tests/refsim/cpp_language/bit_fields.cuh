@@ -30,6 +30,18 @@ DEVICE int result(int a, int b) {
 }
 }
 
+namespace chosen_fields {
+struct Two {
+    int low : 4, high : 20;
+};
+DEVICE int result(int a, int b) {
+    Two t = {a, b}, more[2] = {{1, 2}, {b, a}};
+    int x = a & 1 ? t.low : t.high;
+    int y = b & 1 ? more[a & 1].high : b;
+    return x + 3 * y + (a > b ? t.low : x);
+}
+}
+
 namespace fields_in_memory {
 struct Cell {
     unsigned key : 12;

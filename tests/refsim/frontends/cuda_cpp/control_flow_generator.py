@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .host import Function
@@ -79,21 +81,29 @@ class ControlFlowGenerator:
 
     def function(self, name: str) -> tuple[str, Function]:
         """A function and its text."""
+        self.declare()
+        for _ in range(int(self.rng.integers(3, 8))):
+            self.statement(3)
+        self.finish()
+        declared = ", ".join(f"{kind} a{i}" for i, kind in enumerate(PARAMETERS))
+        text = "\n".join([f"__device__ unsigned {name}({declared}) {{", *self.lines, "}"])
+        return text, Function(name, "unsigned", PARAMETERS)
+
+    def declare(self) -> None:
+        """The variables that statements use."""
         self.emit("int v0 = a0, v1 = a1 - 3, v2 = (int)a2;")
         self.emit("int array[8] = {1, a3, 3, a0 & 15};")
         self.emit("Pair p, q(a0, a1);")
         self.emit("int* pointer = &array[a2 & 7];")
         self.emit(f"int& alias = {self.pick('v1', 'array[a0 & 7]', 'p.a', 'q.pick(a1)')};")
         self.emit("unsigned steps = 0;")
-        for _ in range(int(self.rng.integers(3, 8))):
-            self.statement(3)
+
+    def finish(self) -> None:
+        """The result: a number that all variables go into."""
         self.emit("unsigned hash = steps + (unsigned)v0 * 3u + (unsigned)v1 * 5u + (unsigned)v2 * 7u;")
         self.emit("for (int i = 0; i < 8; ++i) hash = hash * 31u + (unsigned)array[i];")
         self.emit("hash ^= (unsigned)p.total() ^ ((unsigned)q.total() << 3);")
         self.emit("return hash ^ (unsigned)(pointer - array) ^ (unsigned)alias;")
-        declared = ", ".join(f"{kind} a{i}" for i, kind in enumerate(PARAMETERS))
-        text = "\n".join([f"__device__ unsigned {name}({declared}) {{", *self.lines, "}"])
-        return text, Function(name, "unsigned", PARAMETERS)
 
     def place(self) -> str:
         """Something that can be assigned."""
@@ -138,17 +148,24 @@ class ControlFlowGenerator:
 
     def statement(self, depth: int) -> None:
         """One random statement."""
-        simple = (
-            self.assignment, self.assignment, self.compound, self.step, self.call, self.record, self.move_pointer,
-            self.lambda_, self.declaration, self.leave,
-        )  # fmt: skip
-        nested = (self.if_, self.if_, self.for_, self.while_, self.do_, self.switch, self.range_for)
+        simple, nested = self.simple_statements(), self.nested_statements()
         choices = simple if depth <= 0 else (*simple, *nested)
         choice = choices[int(self.rng.integers(len(choices)))]
         if choice in nested:
-            choice(depth)  # type: ignore[operator]
+            choice(depth)  # type: ignore[call-arg]
         else:
-            choice()
+            choice()  # type: ignore[call-arg]
+
+    def simple_statements(self) -> tuple[Callable[[], None], ...]:
+        """Writers of statements without parts."""
+        return (
+            self.assignment, self.assignment, self.compound, self.step, self.call, self.record, self.move_pointer,
+            self.lambda_, self.declaration, self.leave,
+        )  # fmt: skip
+
+    def nested_statements(self) -> tuple[Callable[[int], None], ...]:
+        """Writers of statements that hold others, down to a depth."""
+        return (self.if_, self.if_, self.for_, self.while_, self.do_, self.switch, self.range_for)
 
     def assignment(self) -> None:
         self.emit(f"{self.place()} = {self.value(2)};")

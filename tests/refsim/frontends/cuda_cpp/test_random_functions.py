@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from . import control_flow_generator, expression_generator
+from . import control_flow_generator, expression_generator, object_generator
 from .host import Function, difference, have_compiler, random_inputs
 
 pytestmark = pytest.mark.skipif(not have_compiler(), reason="expected values come from g++, which is not installed")
@@ -36,10 +36,15 @@ def write_control_flow(rng: np.random.Generator, name: str) -> tuple[str, Functi
     return control_flow_generator.ControlFlowGenerator(rng).function(name)
 
 
+def write_objects(rng: np.random.Generator, name: str) -> tuple[str, Function]:
+    return object_generator.ObjectGenerator(rng).function(name)
+
+
 GENERATORS: dict[str, tuple[str, Writer]] = {
     "expressions": (expression_generator.PRELUDE, write_expression),
     "small floats": (expression_generator.HALF_PRELUDE, write_half_expression),
     "control flow": (control_flow_generator.PRELUDE, write_control_flow),
+    "objects": (object_generator.PRELUDE, write_objects),
 }
 
 
@@ -56,13 +61,14 @@ def compare(generator: str, seed: int, folder: Path, count: int = PER_SOURCE) ->
     return difference("\n".join(texts), functions, inputs, folder)
 
 
-SEEDS = {"expressions": 8, "small floats": 4, "control flow": 5}
+SEEDS = {"expressions": 8, "small floats": 4, "control flow": 5, "objects": 2}
 CASES = [(generator, seed) for generator, count in SEEDS.items() for seed in range(count)]
+FEWER = {"objects": 5}  # functions per source in CI, where they take long
 
 
 @pytest.mark.parametrize(("generator", "seed"), CASES)
 def test_same_bits_as_the_host(generator: str, seed: int, tmp_path: Path) -> None:
-    found = compare(generator, seed, tmp_path)
+    found = compare(generator, seed, tmp_path, FEWER.get(generator, PER_SOURCE))
     assert found is None, found
 
 

@@ -189,3 +189,15 @@ def test_findings_name_arrays_as_the_source_does() -> None:
     found = [(f.line, f.array) for f in report.findings if f.kind == "out_of_bounds" and "32-bit" in f.message]
     assert sorted(found) == [(3, "x"), (6, "out")]
     assert [f.array for f in report.findings if "byte 160 of shared memory 'tile'" in f.message] == ["tile"]
+
+
+def test_an_index_converted_to_an_unsigned_type() -> None:
+    code = """extern "C" __global__ void f(const int* a, const int* table, int* out) {
+      int i = threadIdx.x;
+      out[i] = table[(unsigned)(a[i] + a[i + 1]) % 5u] + 10 * table[(unsigned char)(a[i] - a[i + 1]) % 5];
+    }"""
+    a = np.random.default_rng(1).integers(-(2**30), 2**30, 65).astype(np.int32)
+    table, out = np.array([3, 1, 4, 1, 5], np.int32), np.zeros(64, np.int32)
+    assert refsim.RawKernel(code, "f")((1,), (64,), (a, table, out)).ok
+    sums, differences = (a[:-1] + a[1:]).astype(np.uint32), (a[:-1] - a[1:]).astype(np.uint8)
+    assert out.tolist() == (table[sums % 5] + 10 * table[differences % 5]).tolist()
