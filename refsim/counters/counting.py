@@ -8,9 +8,9 @@ import numpy as np
 
 from refsim.counters.collector import Collector
 from refsim.counters.memory import CountingGlobalMemory, CountingLocalMemory, CountingSharedMemory
-from refsim.counters.mix import FLOPS
+from refsim.counters.mix import flops
 from refsim.counters.record import Counters, Counts, Line, SharedArray, Traffic
-from refsim.dialect import FLOATS, INTEGERS, Place
+from refsim.dialect import INTEGERS, Place
 
 
 class Counting:
@@ -74,8 +74,8 @@ class Counting:
                         kind = "control"
                     counts.instructions[kind] += threads * number
                     counts.warp_instructions[kind] += warps * number
-                    if kind in FLOPS and dtype in FLOATS:
-                        counts.operations[dtype] += threads * number * FLOPS[kind]
+                    if flops(kind, dtype):
+                        counts.operations[dtype] += threads * number * flops(kind, dtype)
         for place, warps in zip(tables.splits, collector.splits, strict=True):
             if warps:
                 lines.setdefault(place or home, Counts()).divergent_branches += warps

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from functools import cache
 from typing import Any
 
 from refsim.dialect import (
+    COMPLEX,
     FLOATS,
     Binary,
     BlockVote,
@@ -26,19 +29,44 @@ Mix = Counter[tuple[str, str]]
 """Numbers of instructions by (class, operand type)."""
 
 FLOAT_OPERATORS = {"+": "float_add", "-": "float_add", "*": "float_mul", "/": "float_div"}
-FUNCTIONS = {
-    "fma": "float_fma", "hfma": "float_fma", "hadd": "float_add", "hsub": "float_add", "hmul": "float_mul",
-    "hdiv": "float_div",
-    **dict.fromkeys(("floor", "ceil", "trunc", "rint", "round", "nearbyint", "hfloor", "hceil", "htrunc", "hrint"),
-                    "conversion"),
-    **dict.fromkeys(("fmin", "fmax", "min", "max", "minimum", "maximum", "numpy_fmin", "numpy_fmax", "hmin", "hmax",
-                     "isnan", "isinf", "isfinite", "selp", "heq", "hne", "hge", "hgt", "hle", "hlt"), "compare"),
-    **dict.fromkeys(("abs", "fabs", "habs", "hneg", "copysign", "signbit"), "integer"),
-}  # fmt: skip
-"""Classes of functions; others are ``special`` on floats and ``integer`` on integers."""
+NAMED = (
+    ("float_fma", "h?fma"),
+    ("float_add", "h?add|h?sub"),
+    ("float_mul", "h?mul"),
+    ("float_div", "h?div|h?rcp|fdividef|div_approx|div_full"),
+    ("conversion", "to_.*|float8_.*|h?floor|h?ceil|h?trunc|h?rint|round(_.*)?|nearbyint"),
+    ("compare", "(numpy_)?f?min|(numpy_)?f?max|hmin|hmax|minimum|maximum|selp|saturate|h?is(nan|inf|finite)"
+                "|h(eq|ne|ge|gt|le|lt)u?"),
+    ("integer", "f?abs|habs|hneg|copysign|signbit|high_word|low_word|from_words"),
+    ("", "flush|as_u?int\\d+|bits_to_pointer|pointer_to_bits"),
+)  # fmt: skip
+"""Classes of functions by their names, and those that are no instruction; others are ``special`` on floats and
+``integer`` on integers."""
 
+MODES = re.compile(r"_(rn|rd|ru|rz|sat|relu|nan)$")
 FLOPS = {"float_add": 1, "float_mul": 1, "float_div": 1, "float_fma": 2}
-FREE = frozenset({"bits_to_pointer", "pointer_to_bits"})
+COMPLEX_FLOPS = {"float_add": 2, "float_mul": 6, "float_div": 11}  # written out in real and imaginary parts
+NUMBERS = FLOATS | COMPLEX
+
+
+def flops(kind: str, dtype: str) -> int:
+    """Floating-point operations of an instruction of a class on a type."""
+    if dtype in FLOATS:
+        return FLOPS.get(kind, 0)
+    return COMPLEX_FLOPS.get(kind, 0) if dtype in COMPLEX else 0
+
+
+@cache
+def class_of_function(name: str, operand: str) -> str:
+    """Class of a function; empty for one that is no instruction."""
+    base = name.rpartition(".")[2]
+    if base == "skips_nan" or base.isdigit():
+        base = name.split(".")[-2]
+    bare = MODES.sub("", base)
+    for kind, names in NAMED:
+        if re.fullmatch(names, base) or re.fullmatch(names, bare):
+            return "integer" if operand not in NUMBERS and kind.startswith("float") else kind
+    return "special" if operand in NUMBERS else "integer"
 
 
 def mix_of(node: Any) -> Mix:
@@ -72,22 +100,18 @@ def _visit(node: Any, found: Mix) -> None:
 def _class(node: Expr) -> tuple[str, str] | None:
     if isinstance(node, Binary):
         kind = str(node.type)
-        if kind in FLOATS:
+        if kind in NUMBERS:
             return FLOAT_OPERATORS.get(node.op, "special"), kind
         return "integer", kind
     if isinstance(node, Unary):
-        return None if node.type in FLOATS else ("integer", str(node.type))
+        return None if node.type in NUMBERS else ("integer", str(node.type))
     if isinstance(node, (Compare, PointerCompare, Select)):
         return "compare", str(node.left.type if isinstance(node, Compare) else node.type)
     if isinstance(node, Convert):
         return None if node.value.type == node.type else ("conversion", str(node.type))
     if isinstance(node, Intrinsic):
-        name = node.name.rpartition(".")[2]
-        if name == "skips_nan" or name.isdigit():
-            name = node.name.split(".")[-2]
-        if name in FREE:
-            return None
-        return FUNCTIONS.get(name, "special" if node.operand in FLOATS else "integer"), node.operand
+        kind = class_of_function(node.name, node.operand)
+        return (kind, node.operand) if kind else None
     if isinstance(node, Warp):
         return "warp", ""
     if isinstance(node, BlockVote):

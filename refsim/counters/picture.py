@@ -8,7 +8,7 @@ from typing import Any
 
 from refsim.counters.patterns import WORD_BYTES
 from refsim.counters.record import Counters, SharedArray
-from refsim.dialect import ITEM_BYTES
+from refsim.dialect import item_bytes
 
 CELL = 15
 MARGIN = 34
@@ -131,18 +131,18 @@ def grid_of(array: SharedArray) -> tuple[int, int]:
     """Rows and columns to draw: the last dimension runs to the right; a line is broken every 32 words."""
     if len(array.shape) > 1:
         return math.prod(array.shape[:-1]), array.shape[-1]
-    across = array.banks * WORD_BYTES // ITEM_BYTES[array.dtype]
+    across = array.banks * WORD_BYTES // item_bytes(array.dtype)
     return -(-array.shape[0] // across), min(across, array.shape[0])
 
 
 def _word(array: SharedArray, element: int) -> int:
     last = math.prod(array.shape) - 1
-    return min(element, last) * ITEM_BYTES[array.dtype] // WORD_BYTES
+    return min(element, last) * item_bytes(array.dtype) // WORD_BYTES
 
 
 def _marked(array: SharedArray, kind: str) -> set[int]:
     """Elements that the worst warp instruction touched."""
-    item = ITEM_BYTES[array.dtype]
+    item = item_bytes(array.dtype)
     _, words, _ = array.worst[kind]
     per_word = max(1, WORD_BYTES // item)
     return {int(w) * WORD_BYTES // item + i for w in words for i in range(per_word)}

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from numba import cuda, float32
+from numba import complex128, cuda, float32, int8
 
 import refsim
 from refsim.cli import main
@@ -16,7 +16,7 @@ from refsim.counters.table import per_line, table
 
 SCRIPT = """
 import numpy as np
-from numba import cuda, float32
+from numba import complex128, cuda, float32, int8
 
 @cuda.jit
 def transpose(x, out):
@@ -216,3 +216,21 @@ def test_texts_are_those_of_the_report():
     counters = _tile(0).counters
     assert "bank conflicts" in table(counters)
     assert "tile[column, row]" in per_line(counters)
+
+
+def test_picture_of_complex_and_narrow_elements():
+    def kernel(out):
+        wide = cuda.shared.array(40, complex128)
+        narrow = cuda.shared.array((4, 64), int8)
+        i = cuda.threadIdx.x
+        wide[i] = i
+        narrow[i % 4, i] = i
+        cuda.syncthreads()
+        out[i] = wide[31 - i].real + narrow[i % 4, i]
+
+    report = refsim.launch(kernel, 1, 32, np.zeros(32), counters=True)
+    assert "complex128 [40]" in refsim.picture_of_shared(report, "wide")
+    assert "int8 [4][64]" in refsim.picture_of_shared(report, "narrow")
+    # 16 bytes a lane: four wavefronts; bytes of one word are one access
+    (wide,) = [c.shared_store for line, c in report.counters.lines.items() if line.text.strip().startswith("wide")]
+    assert (wide.wavefronts, wide.conflicts) == (4, 0)

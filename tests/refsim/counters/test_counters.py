@@ -6,6 +6,7 @@ from numba import cuda, float32, float64, int32
 
 import refsim
 from refsim.counters import Traffic
+from refsim.counters.mix import class_of_function
 
 WARPS = 4
 
@@ -361,3 +362,50 @@ def test_asynchronous_copies_are_a_load_and_a_store(size):
     counters = count(kernel, 1, 32, np.zeros(128, np.float32), np.zeros(32, np.float32))
     assert counters.global_load == Traffic(1, 32, 32 * size, size)
     assert counters.shared_store == Traffic(1, 32, 32 * size, 0, size // 4, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("float_fma", "fma fma_rn cuda.fp16.hfma hfma_relu"),
+        ("float_add", "add_rz sub_rn hadd_sat cuda.fp16.hsub"),
+        ("float_mul", "mul_ru hmul_sat"),
+        ("float_div", "div_rn fdividef rcp_rn hdiv"),
+        ("conversion", "to_int32_rz math.floor rint round float8_e5m2_sat htrunc"),
+        ("compare", "min max.skips_nan fmax math.isnan numpy_fmin hltu saturate selp"),
+        ("integer", "abs math.fabs copysign high_word"),
+        ("special", "math.exp sqrt sqrt_rn rsqrt math.frexp.1 hsin pow erfcinv"),
+        ("", "flush as_int32"),
+    ],
+)
+def test_classes_of_functions(kind, names):
+    assert {name: class_of_function(name, "float32") for name in names.split()} == dict.fromkeys(names.split(), kind)
+
+
+def test_functions_of_integers():
+    assert class_of_function("cuda.popc", "int32") == "integer"
+    assert class_of_function("hadd", "int32") == "integer"  # the mean of two integers
+    assert class_of_function("min", "int64") == "compare"
+
+
+def test_rounded_operations_are_operations():
+    code = r"""
+    extern "C" __global__ void kernel(const float* x, float* out) {
+        float a = x[threadIdx.x];
+        out[threadIdx.x] = __fadd_rz(__fmaf_rn(a, a, a), expf(__fmul_ru(a, a)));
+    }
+    """
+    counters = count(refsim.RawKernel(code, "kernel"), 1, 32, np.ones(32, np.float32), np.zeros(32, np.float32))
+    assert counters.operations == {"float32": 4 * 32}
+    assert [counters.instructions[kind] for kind in ("float_fma", "float_add", "float_mul", "special")] == [32] * 4
+
+
+def test_complex_numbers():
+    def kernel(x, out):
+        i = cuda.threadIdx.x
+        out[i] = x[i] * x[i] + x[i]
+
+    x = np.ones(32, np.complex128)
+    counters = count(kernel, 1, 32, x, np.zeros_like(x))
+    assert counters.operations == {"complex128": 8 * 32}
+    assert counters.global_load == Traffic(3, 96, 96 * 16, 3 * 16)
