@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import simulated_kernels as kernels
+from peer_kernels import WORKLOADS
 
 SCHEMA = 1
 REPEATS = 7
@@ -165,6 +166,26 @@ def memory_rows():
     return rows
 
 
+def process_rows():
+    """Two processes against one, turn by turn, on kernels whose blocks do not meet; needs two idle cores."""
+    import refsim
+
+    launches = {"GEMM 512": (kernels.gemm, kernels.gemm_launch(512))}
+    launches |= {w.kernel.__name__: (w.kernel, w.arguments(w.size)) for w in WORKLOADS if w.opencl == "softmax"}
+    rows = []
+    for name, (kernel, (grid, block, arguments, _)) in launches.items():
+        for checks, said in (("all", "checked"), ("none", "unchecked")):
+            best = {1: float("inf"), 2: float("inf")}
+            for count in (1, 2) * REPEATS:
+                start = time.perf_counter()
+                report = refsim.launch(kernel, grid, block, *arguments, checks=checks, processes=count)
+                best[count] = min(best[count], time.perf_counter() - start)
+                if report.processes != count or report.findings:
+                    raise SystemExit(f"{name}: {report.processes} processes: {report.why_one_process} {report}")
+            rows.append(Row(f"{name}, {said}, 2 processes ÷ 1", best[1] / best[2], "×"))
+    return rows
+
+
 def measure(progress):
     """All figures, as rows."""
     progress("Numba's simulator (a minute or so)")
@@ -199,7 +220,9 @@ def measure(progress):
         Row("first launch of the GEMM", min(t["gemm"] for t in first), "ms", "<= 60"),
     ]
     progress("refsim, memory")
-    return rows + memory_rows()
+    rows += memory_rows()
+    progress("refsim, processes")
+    return rows + process_rows()
 
 
 def print_table(rows):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from refsim.engine.launch import Run
     from refsim.engine.memory import GlobalMemory
 
-READ, WRITTEN = 1, 2
+WRITTEN = 2  # and 1 for read
 DIES_WITH_ITS_PARENT = 1  # prctl's PR_SET_PDEATHSIG
 
 
@@ -201,7 +201,7 @@ def _tags(memory: GlobalMemory, checked: bool) -> Any:
 
 
 def _granule(memory: GlobalMemory, checked: bool) -> int:
-    return memory.granule if _tags(memory, checked) is not None else 1
+    return memory.granule if _tags(memory, checked) is not None or memory.granule in (1, 2, 4, 8) else 1
 
 
 def _shared(memory: GlobalMemory, granule: int) -> _Returned:
@@ -215,13 +215,13 @@ def _hand_back(memory: GlobalMemory, before: Any, back: _Returned, checked: bool
     """In a worker: copy what was written to where the parent finds it."""
     tags = _tags(memory, checked)
     if tags is None:
-        written = memory.raw != before
-        back.touched[...] = np.where(written, WRITTEN, 0)
+        words = f"u{back.granule}"
+        written = memory.raw.view(words) != before.view(words)
     else:
         written = tags != 0
-        back.touched[...] = np.where(written, WRITTEN, 0)
-        if memory.shadow.reader is not None:
-            back.touched[...] |= (memory.shadow.reader != 0).view(np.uint8)
+    np.multiply(written.view(np.uint8), np.uint8(WRITTEN), out=back.touched)
+    if tags is not None and memory.shadow.reader is not None:
+        back.touched |= (memory.shadow.reader != 0).view(np.uint8)
     _copy(memory.raw, back.values, written, back.granule)
 
 
@@ -269,11 +269,12 @@ def _end(worker: _Worker) -> None:
 
 def _conflict(touched: list[Any]) -> bool:
     """True if a worker touched a granule that another one wrote."""
-    written, read = touched[0] & WRITTEN, touched[0] & READ
+    before = touched[0].copy()
     for one in touched[1:]:
-        if (written * one).any() or (read * (one & WRITTEN)).any():
+        both = (before != 0) & (one != 0)
+        if ((before | one)[both] & WRITTEN).any():
             return True
-        written, read = written | (one & WRITTEN), read | (one & READ)
+        before |= one
     return False
 
 

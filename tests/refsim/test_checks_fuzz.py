@@ -243,3 +243,19 @@ def test_checks_report_what_the_accesses_say(chunk, tmp_path):
             assert got == expected, f"{where}: expected uninitialised read {expected}, got {got}\n{source}\n{report}"
             seen.add(f"initialisation {expected}")
     assert seen >= {"error", None, "initialisation error", "initialisation None"}
+
+
+LANES = [{"lanes": "warp"}, {"lanes": "thread"}, {"schedule": "seed:1"}, {"schedule": "seed:2"}]
+
+
+@pytest.mark.parametrize("options", LANES, ids=str)
+def test_the_checks_do_not_depend_on_who_takes_turns(options, tmp_path):
+    for seed in range(FIRST_SEED, FIRST_SEED + PROGRAMS // 16):
+        grid, block = [(1, 16), (2, 40), (3, 8), (1, 64)][seed % 4]
+        x = np.random.default_rng(seed).integers(0, 200, grid * block)
+        source = Program(seed).source()
+        expected = races(Threads(source, grid, block, x).log)
+        path = tmp_path / f"turns_{seed}.py"
+        got, report = simulated(source, path, grid, block, x, checks="racecheck", **options)
+        where = f"seed {seed}, ({grid}, {block})"
+        assert got == expected, f"{where}: expected race {expected}, got {got}\n{source}\n{report}"
