@@ -26,7 +26,7 @@ from refsim.frontends.cuda_cpp.options import Options
 from refsim.frontends.cuda_cpp.polymorphism import ClassTypes, tag_of
 from refsim.frontends.cuda_cpp.source import INCLUDE
 from refsim.frontends.cuda_cpp.tree import Node, Tree
-from refsim.frontends.cuda_cpp.types import CType, Record, UnknownTypeError, Void
+from refsim.frontends.cuda_cpp.types import CType, Record, UnknownTypeError, Void, pointer_to
 from refsim.frontends.cuda_cpp.values import (
     CONSTANT,
     PURE,
@@ -249,7 +249,7 @@ class Core:
             return value
         if isinstance(value, AddressOf):
             self.demand_memory(value.place.object, node)
-            return NullPointer(type=PointerType(self.kinds.main_dtype(value.place.type)))
+            return NullPointer(type=pointer_to(self.kinds.main_dtype(value.place.type)))
         if isinstance(value, FunctionName):
             tag = tag_of(value.node)
             self.functions[tag] = value.node

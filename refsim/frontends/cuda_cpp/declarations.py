@@ -10,7 +10,6 @@ from refsim.dialect import (
     ITEM_BYTES,
     Const,
     Expr,
-    PointerType,
     Var,
 )
 from refsim.frontends.cuda_cpp.core import Frame, ModuleVariable
@@ -18,7 +17,7 @@ from refsim.frontends.cuda_cpp.initialisers import Initialisers, characters
 from refsim.frontends.cuda_cpp.places import CONSTRUCTIONS, TRANSPARENT
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.type_names import constant_value
-from refsim.frontends.cuda_cpp.types import Array, BitField, CType, Pointer, Record, Reference, Scalar, Void
+from refsim.frontends.cuda_cpp.types import Array, BitField, CType, Pointer, Record, Reference, Scalar, Void, pointer_to
 from refsim.frontends.cuda_cpp.values import Aggregate, InMemory, InObject, LValue, Object, Value
 
 IGNORED = frozenset(
@@ -191,7 +190,7 @@ class Declarations(Initialisers):
         self.stable.add(name)
         image = self._image(kind, values, dtype, shape)
         self.module_variables[name] = ModuleVariable(node.name, dtype, image, constant)
-        return InMemory(Var(name, type=PointerType(dtype)), 0, kind)
+        return InMemory(Var(name, type=pointer_to(dtype)), 0, kind)
 
     def _evaluate(self, kind: CType, initial: Node, node: Node) -> dict[int, Expr]:
         """Values of the leaves of a constant, which must be known."""

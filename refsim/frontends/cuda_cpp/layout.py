@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refsim.dialect import ITEM_BYTES, PointerType, Type
+from refsim.dialect import ITEM_BYTES, Type
 from refsim.frontends.cuda_cpp.packing import Packing
 from refsim.frontends.cuda_cpp.tree import Node
 from refsim.frontends.cuda_cpp.type_names import TypeNames, constant_value
@@ -20,6 +20,7 @@ from refsim.frontends.cuda_cpp.types import (
     Scalar,
     UnknownTypeError,
     describe,
+    pointer_to,
 )
 
 
@@ -182,7 +183,7 @@ class Types(TypeNames):
         if is_function(kind):
             return "uint64"
         if isinstance(kind, Pointer):
-            return PointerType(self.main_dtype(kind.pointee))
+            return pointer_to(self.main_dtype(kind.pointee))
         raise UnknownTypeError(f"a value of type {describe(kind)} where a number or pointer is needed")
 
 

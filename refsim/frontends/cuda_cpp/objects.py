@@ -31,6 +31,7 @@ from refsim.frontends.cuda_cpp.types import (
     Scalar,
     Void,
     describe,
+    pointer_to,
 )
 from refsim.frontends.cuda_cpp.values import (
     AddressOf,
@@ -80,7 +81,7 @@ class Objects(BitFields):
         dtype, shape = self.ask(self.shape_of, kind, node=node)
         self.allocations[unique] = Allocation(unique, space, dtype, shape, dynamic, raw=True)
         self.stable.add(unique)
-        return InMemory(Var(unique, type=PointerType(dtype)), 0, kind)
+        return InMemory(Var(unique, type=pointer_to(dtype)), 0, kind)
 
     def shape_of(self, kind: CType) -> tuple[str, tuple[int, ...]]:
         """Scalar type and shape of the allocation for an object."""
@@ -130,7 +131,7 @@ class Objects(BitFields):
 
     def pointer_to(self, place: InMemory) -> Expr:
         """Pointer to an object in memory."""
-        kind = PointerType(self.kinds.main_dtype(place.type))
+        kind = pointer_to(self.kinds.main_dtype(place.type))
         return folding.advance(place.pointer, place.offset, kind) if place.offset else place.pointer
 
     def memory(self, place: LValue, node: Node | None) -> InMemory:
@@ -138,7 +139,7 @@ class Objects(BitFields):
         if isinstance(place, InMemory):
             return place
         self.demand_memory(place.object, node)
-        return InMemory(NullPointer(type=PointerType(self.kinds.main_dtype(place.type))), 0, place.type)
+        return InMemory(NullPointer(type=pointer_to(self.kinds.main_dtype(place.type))), 0, place.type)
 
     def dereference(self, pointer: Value, kind: CType, node: Node | None) -> LValue:
         """The object that a pointer points to."""

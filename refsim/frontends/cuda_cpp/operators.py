@@ -20,7 +20,7 @@ from refsim.frontends.cuda_cpp import folding
 from refsim.frontends.cuda_cpp.layout import is_function
 from refsim.frontends.cuda_cpp.literals import Literals
 from refsim.frontends.cuda_cpp.tree import FUNCTIONS, Node
-from refsim.frontends.cuda_cpp.types import CType, Pointer, number_type
+from refsim.frontends.cuda_cpp.types import CType, Pointer, number_type, pointer_to
 from refsim.frontends.cuda_cpp.values import (
     AddressOf,
     Aggregate,
@@ -109,7 +109,7 @@ class Operators(Literals):
             offset = folding.unary("-", offset)
         if isinstance(offset, Const):
             return InMemory(base, int(offset.value), kind)
-        return InMemory(folding.advance(base, offset, PointerType(self.kinds.main_dtype(kind))), 0, kind)
+        return InMemory(folding.advance(base, offset, pointer_to(self.kinds.main_dtype(kind))), 0, kind)
 
     def _element_of_object(
         self, pointer: AddressOf, index: Expr, kind: CType, node: Node, negative: bool
@@ -179,7 +179,7 @@ class Operators(Literals):
         result: dict[int, Expr] = {}
         bound: dict[int, LValue] = {}
         for offset, target in a.references.items():
-            variable = self.variable("s@", PointerType(self.kinds.main_dtype(target.type)))
+            variable = self.variable("s@", pointer_to(self.kinds.main_dtype(target.type)))
             first.append(Assign(variable.name, self.expression(self.address(target, node), node)))
             other = self.address(b.references[offset], node)
             second.append(Assign(variable.name, self.expression(other, node)))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
+
+from refsim.dialect import PointerType
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,9 @@ class Qualified:
 
     kind: CType
 
+
+pointer_to = cache(PointerType)
+"""The dialect's pointer to a scalar type; one object each, which keeps stored translations small."""
 
 CType = Scalar | Void | Pointer | Reference | Array | Record | Function | BitField | Qualified
 
