@@ -18,7 +18,8 @@ from refsim.dialect import (
     Intrinsic,
 )
 from refsim.frontends import numba_api, numba_overloads, numba_reductions, numba_scalars, numba_types
-from refsim.frontends.numba_arrays import UFUNC_OPERATORS, Arrays
+from refsim.frontends.numba_arrays import UFUNC_OPERATORS
+from refsim.frontends.numba_iteration import Iterations
 from refsim.frontends.numba_names import (
     CudaName,
     cuda_name,
@@ -49,7 +50,7 @@ NO_CONTAINERS = "kernels have no {}; use a tuple, or cuda.local.array() for what
 REFUSED_CALLS: dict[Any, str] = {kind: NO_CONTAINERS.format(kind.__name__) for kind in (list, dict, set, frozenset)}
 
 
-class Expressions(Arrays):
+class Expressions(Iterations):
     """The expression half of `refsim.frontends.numba_python.Translator`."""
 
     def value(self, node: ast.expr, hint: str | None = None) -> Value:
