@@ -14,3 +14,4 @@ UNKNOWN = AGENT - 1  # an agent that stands for several threads, minus one
 OF_WARP = UNKNOWN - 1  # and minus the warp's number: several threads of one warp of the block
 MOST_WARPS = 64
 RANK = 60  # bits of a tag; where tags compete, what is rather kept is marked above
+MOST_LANES = OF_WARP - MOST_WARPS  # of a batch, whose numbers plus one are agents

@@ -10,6 +10,7 @@ import numpy as np
 from refsim.checks.clocks import Clocks
 from refsim.checks.reports import Reports
 from refsim.checks.shared_shadow import SharedShadow
+from refsim.checks.tags import MOST_LANES
 from refsim.dialect import Allocation, RecordType, dtype_name
 from refsim.engine import atomics, matrix, shared_addresses, warp
 from refsim.engine.barrier_objects import BarrierObjects
@@ -51,6 +52,12 @@ class Batch(Reports):
         self.blocks = blocks
         self.threads = run.threads
         self.columns = len(blocks)
+        if self.threads * self.columns > MOST_LANES:
+            raise UnsupportedError(
+                f"{self.threads * self.columns} threads at once: at most {MOST_LANES} can meet in a barrier of the grid "
+                "or wait for each other; launch a smaller grid",
+                run.code.program.place,
+            )
         self.all_threads = run.all_threads
         self.all_columns = np.arange(self.columns, dtype=np.int64).reshape(1, -1)
         self.may_restart = may_restart

@@ -284,5 +284,6 @@ def _apply(memory: GlobalMemory, back: _Returned) -> None:
     if not written.any():
         return
     _copy(back.values, memory.raw, written, back.granule)
-    if memory.shadow is not None and len(memory.shadow.tag) == len(written):
-        memory.shadow.tag[written] = 1
+    shadow = memory.shadow
+    if shadow is not None and shadow.initialized is not None and len(shadow.tag) == len(written):
+        shadow.tag[written] = 1

@@ -1,6 +1,7 @@
 """Barriers of the whole grid: every block waits for every other, and all their accesses are ordered."""
 
 import numpy as np
+import pytest
 from numba import cuda
 
 import refsim
@@ -64,3 +65,8 @@ def test_threads_that_run_one_at_a_time_meet_as_well():
     out = np.zeros(64)
     assert not refsim.launch(spin_and_sync, 2, 32, np.zeros(1, np.int32), np.zeros(1), out).findings
     assert (out == 7).all()
+
+
+def test_more_threads_than_can_be_told_apart_are_refused():
+    with pytest.raises(refsim.UnsupportedError, match="launch a smaller grid"):
+        refsim.launch(neighbours_block, 65536, 512, np.zeros(1), np.zeros(1))
