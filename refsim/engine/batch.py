@@ -54,8 +54,8 @@ class Batch(Reports):
         self.columns = len(blocks)
         if self.threads * self.columns > MOST_LANES:
             raise UnsupportedError(
-                f"{self.threads * self.columns} threads at once: at most {MOST_LANES} can meet in a barrier of the grid "
-                "or wait for each other; launch a smaller grid",
+                f"{self.threads * self.columns} threads at once: at most {MOST_LANES} can meet in a barrier of the "
+                "grid or wait for each other; launch a smaller grid",
                 run.code.program.place,
             )
         self.all_threads = run.all_threads

@@ -111,7 +111,11 @@ def run_in_processes(run: Run, count: int, blocks: int, work: Callable[[int, int
     workers: list[_Worker] = []
     try:
         for first, last in pairwise(edges):
-            workers.append(_start(run, memories, first, last, work, checked, workers))
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C waits until the fork is known
+            try:
+                workers.append(_start(run, memories, first, last, work, checked, workers))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         reasons = [_wait(worker, run.code) for worker in workers]
     finally:
         for worker in workers:
@@ -160,6 +164,7 @@ def _start(
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         _die_with_parent()
         os.close(receive)
         for other in others:
