@@ -81,6 +81,8 @@ def device_view(value: Any) -> Array | None:
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is None:
         return None
+    if getattr(value, "__cuda_ndarray__", False):  # the interface leaves out strides of zero
+        interface = {**interface, "strides": value.strides}
     return _view_of_interface(value, interface)
 
 

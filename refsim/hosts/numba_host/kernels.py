@@ -14,7 +14,7 @@ from refsim.hosts.missing import NotSimulatedError
 from refsim.hosts.numba_host.arguments import UNKNOWN, Arguments, kind_of
 from refsim.hosts.numba_host.compiling import NO_COMPILER, NO_LINKER
 from refsim.hosts.numba_host.raised import reraise
-from refsim.hosts.numba_host.typing import numba_error
+from refsim.hosts.numba_host.typing import numba_error, typed
 from refsim.hosts.session import active_session
 from refsim.simulator import compiled_for
 
@@ -131,24 +131,21 @@ class SimulatedKernel:
     def _codelibrary(self) -> Any:
         return SimpleNamespace(get_cufunc=lambda: self)
 
-    def inspect_types(self, file: Any = None) -> None:
-        """The source with numba's types, as numba's own type inference has them."""
-        import sys
-
+    @property
+    def type_annotation(self) -> Any:
+        """The types of all variables, as numba's own type inference has them."""
         from numba.cuda import types
-        from numba.cuda.core.errors import NumbaError
 
-        from refsim.hosts.numba_host.typing import typed
+        return typed(self.py_func, types.void, self.argtypes, debug=self.debug).type_annotation
 
-        try:
-            annotation = typed(self.py_func, types.void, self.argtypes, debug=self.debug).type_annotation
-        except NumbaError as error:
-            raise ValueError("Type annotation is not available") from error
-        out = sys.stdout if file is None else file
-        print(f"{self.py_func.__name__} {self.argument_types}", file=out)
-        print("-" * 80, file=out)
-        print(annotation, file=out)
-        print("=" * 80, file=out)
+    _type_annotation = type_annotation
+
+    def inspect_types(self, file: Any = None) -> None:
+        """Print the source with numba's types."""
+        print(f"{self.py_func.__name__} {self.argument_types}", file=file)
+        print("-" * 80, file=file)
+        print(self.type_annotation, file=file)
+        print("=" * 80, file=file)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
