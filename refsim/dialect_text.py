@@ -10,6 +10,7 @@ from refsim.dialect import (
     Allocation,
     Assert,
     Assign,
+    Asynchronous,
     Atomic,
     AtomicAt,
     Barrier,
@@ -139,6 +140,7 @@ SIMPLE: dict[type, Callable[[Any], str]] = {
     Barrier: lambda s: f"barrier {s.scope}",
     WarpBarrier: lambda s: f"warp barrier {expression(s.mask)}",
     Fence: lambda s: f"fence {s.scope}",
+    Asynchronous: lambda s: f"copies {s.action}{'' if s.count is None else ' ' + expression(s.count)}",
     Print: lambda s: f"{'printf' if s.printf else 'print'} {_list(s.parts)}",
     Assert: lambda s: f"assert {expression(s.condition)}, {s.message!r}",
 }

@@ -74,3 +74,26 @@ def test_templates_need_a_name(tmp_path: Path) -> None:
     result = translate(PARTS, tmp_path)
     assert result.exit_code == 2
     assert "name instantiations" in result.output
+
+
+def test_copies_matrices_and_barrier_objects_as_text(tmp_path: Path) -> None:
+    code = """
+    extern "C" __global__ void kernel(const float* x, float* y) {
+        __shared__ unsigned long long bar;
+        __shared__ float cells[32];
+        float d[4] = {0, 0, 0, 0};
+        unsigned to = (unsigned)__cvta_generic_to_shared(&cells[threadIdx.x]);
+        unsigned b = (unsigned)__cvta_generic_to_shared(&bar);
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(x + threadIdx.x));
+        asm volatile("cp.async.commit_group; cp.async.wait_group 0; mbarrier.arrive.shared.b64 _, [%0];" :: "r"(b));
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4}, {%4}, {%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(0));
+        y[threadIdx.x] = d[0];
+    }"""
+    result = translate(code, tmp_path, "kernel")
+    assert result.exit_code == 0, result.output
+    for part in (
+        "copies begin", "copies wait 0", "shared address (cells", "shared pointer", "barrier object arrive",
+        "= mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32(",
+    ):  # fmt: skip
+        assert part in result.output, result.output
