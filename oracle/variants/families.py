@@ -1,5 +1,5 @@
 """Importing this module registers the variants of every family."""
 
-from oracle.variants import norm
+from oracle.variants import attention, norm
 
-__all__ = ["norm"]
+__all__ = ["attention", "norm"]

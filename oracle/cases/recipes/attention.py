@@ -46,6 +46,12 @@ def _all_below(rng: np.random.Generator, q: Shape, k: Shape, v: Shape, scale: fl
     return _with_scores(scores, q, k, scale, full_significand(rng, v, number_format))
 
 
+def _far_below(rng: np.random.Generator, q: Shape, k: Shape, v: Shape, scale: float, number_format: Format) -> Triple:
+    """Every score below -100,000: a running maximum started at a "large" negative number makes every weight vanish."""
+    scores = -1024.0 * 128.0 * (1.0 + rng.integers(0, 2, k[:-1]) / 2)
+    return _with_scores(scores, q, k, scale, full_significand(rng, v, number_format))
+
+
 def _huge_exact(rng: np.random.Generator, q: Shape, k: Shape, v: Shape, scale: float, number_format: Format) -> Triple:
     """Scores whole multiples of a gap at which exp vanishes: each output is one value or a plain mean of ties."""
     scores = vanishing(number_format) * rng.integers(-4, 5, k[:-1])
@@ -92,7 +98,11 @@ BUILDERS: dict[str, Builder] = {
     "offset": _rows("normal", "normal", "offset"),
     "sparse_integers": _rows("zeros", "normal", "sparse_integers"),
     "mixed": _rows("mixed", "mixed", "mixed"),
+    "full_significand": _rows("normal", "normal", "full_significand"),
+    "zeros": _rows("zeros", "zeros", "zeros"),
+    "not_a_number": _rows("not_a_number", "normal", "normal"),
     "all_below": _all_below,
+    "far_below": _far_below,
     "huge_exact": _huge_exact,
     "climbing": _climbing,
     "sinking": _sinking,
@@ -137,7 +147,7 @@ def _random_attention(rng: np.random.Generator) -> Structure:
 ATTENTION = Recipe(
     classes={name: _attention_draw(build) for name, build in BUILDERS.items()},
     curated=(
-        Structure(_dims(2, 2, 2, 17, 33, 16, 16), "normal"),
+        Structure(_dims(2, 2, 2, 17, 48, 16, 16), "normal"),
         Structure(_dims(1, 4, 2, 13, 47, 16, 16), "normal", "padded", BOTTOM),
         Structure(_dims(1, 3, 1, 33, 17, 16, 16), "normal", "strided", TOP),
         Structure(_dims(1, 2, 1, 33, 17, 16, 16), "uniform_weights", "contiguous", BOTTOM),
@@ -158,6 +168,10 @@ ATTENTION = Recipe(
         Structure(_dims(1, 1, 1, 5, 33, 24, 8), "rising", "padded"),
         Structure(_dims(1, 1, 1, 5, 33, 24, 8), "falling"),
         Structure(_dims(2, 6, 3, 5, 13, 8, 8), "mixed", "strided", BOTTOM),
+        Structure(_dims(1, 2, 1, 5, 33, 16, 16), "far_below"),
+        Structure(_dims(1, 2, 1, 7, 17, 16, 16), "not_a_number", "padded", BOTTOM),
+        Structure(_dims(2, 2, 1, 17, 33, 16, 16), "full_significand"),
+        Structure(_dims(1, 2, 1, 3, 5, 8, 8), "zeros"),
         Structure(_dims(1, 1, 1, 1, 1, 1, 1), "normal"),
         Structure(_dims(1, 2, 1, 3, 0, 16, 8)),
         Structure(_dims(1, 2, 1, 0, 5, 16, 8)),

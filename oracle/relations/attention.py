@@ -1,0 +1,49 @@
+"""Relations of the attentions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oracle.relations.relation import Run, difference, relation
+
+VECTOR = 16  # rows of a multiple of this many elements all begin at a multiple of a vector, or none does
+
+
+@relation("attention")
+def batches_are_independent(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
+    """A sequence's result is the same bits when the batch comes in reverse order, where rows are whole vectors.
+
+    A kernel that reads a row of any length in vectors adds it up by where in memory the row begins.
+    """
+    sizes = (inputs["q"].shape[3], *inputs["v"].shape[2:])
+    if len(inputs["q"]) < 2 or any(size % VECTOR for size in sizes):
+        return None
+    straight = run(inputs, params)
+    turned = run({name: np.ascontiguousarray(array[::-1]) for name, array in inputs.items()}, params)
+    for name, one, other in zip(("out", "lse"), turned, straight, strict=True):
+        broken = difference(one[::-1], other, f"{name} with the batch in reverse order")
+        if broken:
+            return broken
+    return None
+
+
+@relation("attention")
+def hidden_keys_do_not_matter(
+    run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator
+) -> Any:
+    """Under a causal mask, the queries that do not see the last key have the same bits when it is another one."""
+    queries, keys = inputs["q"].shape[2], inputs["k"].shape[2]
+    sees_last = {"none": 0, "top_left": keys - 1, "bottom_right": queries - 1}[params["causal"]]
+    if not keys or not inputs["k"].size or sees_last <= 0:
+        return None
+    straight = run(inputs, params)
+    other = {name: np.array(array) for name, array in inputs.items()}
+    other["k"][:, :, -1], other["v"][:, :, -1] = 8192, -8192
+    changed = run(other, params)
+    for name, one, two in zip(("out", "lse"), changed, straight, strict=True):
+        broken = difference(one[:, :, :sees_last], two[:, :, :sees_last], f"{name} with another last key")
+        if broken:
+            return broken
+    return None
