@@ -11,6 +11,7 @@ from pathlib import Path
 from refsim.compat.numba_tests.outcomes import Outcomes
 
 KNOWN_FILE = Path(__file__).resolve().parents[1] / "numba_tests_known.toml"
+SLOW = "takes longer than the limit"
 OTHER = "another result than numba's"
 
 # Why a test fails, by what its error says; the first that matches. Tests that are in the list keep their reason.
@@ -36,7 +37,7 @@ _SIGNS = (
     ),
     ("needs several processes on one device", r"[Ii]pc|multiprocess|ProcessPool"),
     ("tests the files of the compilation cache: nothing is compiled", r"test_caching"),
-    ("takes longer than the limit", r"TimeoutError"),
+    (SLOW, r"TimeoutError"),
     ("expects an error or a warning that refsim does not give", r"not raised|not triggered|Unexpected success"),
     (
         "a construct or type that kernels of refsim do not have yet",
