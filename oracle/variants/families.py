@@ -1,5 +1,5 @@
 """Importing this module registers the variants of every family."""
 
-from oracle.variants import attention, norm
+from oracle.variants import attention, norm, rope
 
-__all__ = ["attention", "norm"]
+__all__ = ["attention", "norm", "rope"]
