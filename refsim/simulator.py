@@ -9,8 +9,9 @@ from typing import Any
 
 from refsim.checks.findings import Report, check_groups
 from refsim.devices import Device, device_named
+from refsim.engine.arguments import argument_type
 from refsim.engine.codegen import LaneCode, generate
-from refsim.engine.launch import LANES_PER_BATCH, argument_type, execute
+from refsim.engine.launch import LANES_PER_BATCH, execute
 from refsim.engine.options import current_options
 from refsim.engine.turns import turns_named
 from refsim.frontends.numba_names import python_function

@@ -12,7 +12,7 @@ from refsim.checks.tags import AGENT, RANK, SHIFT
 
 if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
-    from refsim.engine.launch import Run
+    from refsim.engine.run import Run
     from refsim.engine.views import View
 
 

@@ -14,7 +14,7 @@ from refsim.engine.lanes import LaneSet
 from refsim.engine.views import View
 
 if TYPE_CHECKING:
-    from refsim.engine.launch import Run
+    from refsim.engine.run import Run
 
 C_LENGTH = re.compile(r"%(?=[-+ #0-9.]*(?:hh|h|ll|l|z|t|j)+[a-zA-Z])")
 

@@ -26,7 +26,7 @@ from refsim.engine.views import View
 from refsim.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from refsim.engine.launch import Run
+    from refsim.engine.run import Run
 
 
 class Batch(Reports):

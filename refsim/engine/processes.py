@@ -29,8 +29,8 @@ from refsim.errors import RefsimError
 
 if TYPE_CHECKING:
     from refsim.engine.codegen import LaneCode
-    from refsim.engine.launch import Run
     from refsim.engine.memory import GlobalMemory
+    from refsim.engine.run import Run
 
 WRITTEN = 2  # and 1 for read
 DIES_WITH_ITS_PARENT = 1  # prctl's PR_SET_PDEATHSIG

@@ -175,8 +175,9 @@ def digest(path: str) -> str:
 def _sources() -> str:
     """What would change if the files of this package did that a translation depends on: their times and sizes."""
     root = os.path.dirname(refsim.__file__)
-    stamps = [_stamp_of(os.path.join(root, name)) for name in ("dialect.py", "devices.py", "errors.py")]
-    for part in (os.path.join(root, "frontends", "cuda_cpp"), os.path.join(root, "include")):
+    parts = [os.path.join(root, name) for name in ("dialect", "include")]
+    stamps = [_stamp_of(os.path.join(root, name)) for name in ("devices.py", "errors.py")]
+    for part in (*parts, os.path.join(root, "frontends", "cuda_cpp")):
         for folder, _, names in os.walk(part):
             stamps += [_stamp_of(os.path.join(folder, name)) for name in names if not name.endswith(".pyc")]
     return repr(sorted(stamps))
