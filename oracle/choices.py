@@ -22,15 +22,23 @@ class Interval:
     ----------
     ids, lowest, highest : int64 array (...)
         What the definition gives, and the least and the greatest that is right.
+    allowed : bool array (..., candidates), optional
+        Which integers may be right at all; without it every one between the ends.
     """
 
     ids: Array
     lowest: Array
     highest: Array
+    allowed: Array | None = None
 
     def wrong(self, got: Array) -> Array:
         """Which elements of an array of integers are not right."""
-        return (got < self.lowest) | (got > self.highest)
+        outside: Array = (got < self.lowest) | (got > self.highest)
+        if self.allowed is None:
+            return outside
+        place = np.where(outside, self.ids, got).astype(np.int64)[..., np.newaxis]
+        allowed: Array = np.take_along_axis(self.allowed, place, axis=-1)[..., 0]
+        return outside | ~allowed
 
 
 @dataclass(frozen=True)

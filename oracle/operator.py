@@ -258,6 +258,8 @@ class Operator:
                     value = result.ids if is_choice(result) else getattr(result, "value", result)
                     target = self.output_format(output, inputs, params)
                     stored = value if np.asarray(value).dtype.kind in "iu" else round_to(value, target)
+                elif is_choice(result):  # what cannot be right is nothing that a later stage could start from
+                    stored = np.where(result.wrong(stored), result.ids, stored)
                 elif stored.dtype.kind not in "iu" or format_of(stored.dtype).name == "int8":
                     stored = stored.astype(np.float64)
                 arrays[output.name] = stored if stored.dtype.kind in "iu" else lift(stored)

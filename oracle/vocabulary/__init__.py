@@ -58,7 +58,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 """
 
 from oracle.vocabulary.discrete import chosen, exact_value, located
-from oracle.vocabulary.functions import erf, rsqrt, sigmoid
+from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
 from oracle.vocabulary.products import accumulate, chain, scaled
 from oracle.vocabulary.roundings import may_round, round_to_format
 from oracle.vocabulary.softmax import hull, pivot, rescaled
@@ -78,4 +78,5 @@ __all__ = [
     "rsqrt",
     "scaled",
     "sigmoid",
+    "softplus",
 ]

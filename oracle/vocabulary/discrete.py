@@ -46,21 +46,40 @@ def chosen(scores: Any, count: int, *, ordered: bool = True, lowest_first: bool 
     return Selection(ids, low, high, ordered, lowest_first)
 
 
-def located(cdf: Any, at: Any) -> Any:
+def located(cdf: Any, at: Any, weight: Any = None) -> Any:
     """Index of the first element of each row of a rising array that is greater than `at`: (...) for (..., n).
 
     That is inverse-transform sampling: `cdf` a cumulative distribution, `at` a uniform number times its total. Where
-    no element is greater, the last one is meant.
+    no element is greater, the last one is meant: of all, or of those whose `weight` is above 0.
+
+    Parameters
+    ----------
+    cdf
+        Array (..., n), rising along the last axis.
+    at
+        Array (...).
+    weight
+        Array (..., n), what `cdf` is the running sum of. An element whose weight is surely 0 is never meant.
     """
     value, low, high = _ends(cdf)
     target, target_low, target_high = _ends(at)
-    last = value.shape[-1] - 1
 
-    def first(rising: Array, limit: Array) -> Array:
+    def first(rising: Array, limit: Array, last: Array) -> Array:
         count: Array = np.sum(rising <= limit[..., np.newaxis], axis=-1)
         return np.asarray(np.minimum(count, last))
 
-    return Interval(first(value, target), first(high, target_low), first(low, target_high))
+    end = np.asarray(value.shape[-1] - 1)
+    if weight is None:
+        return Interval(first(value, target, end), first(high, target_low, end), first(low, target_high, end))
+    share, _, most = _ends(weight)
+
+    def last_of(there: Any) -> Array:
+        last: Array = np.max(np.where(there, np.arange(there.shape[-1]), 0), axis=-1)
+        return last
+
+    lowest = first(high, target_low, last_of(share > 0))
+    highest = first(low, target_high, last_of(most > 0))
+    return Interval(first(value, target, last_of(share > 0)), lowest, highest, most > 0)
 
 
 def exact_value(x: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Functions that NumPy lacks or that overflow on the way: `rsqrt`, `sigmoid` and `erf`."""
+"""Functions that NumPy lacks or that overflow on the way: `rsqrt`, `sigmoid`, `softplus` and `erf`."""
 
 from __future__ import annotations
 
@@ -49,6 +49,35 @@ def sigmoid(x: Any) -> Any:
 def _sigmoid(x: Any) -> Any:
     with np.errstate(over="ignore"):
         return 1.0 / (1.0 + np.exp(-x))
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)), by log1p of the exponential, without overflow for large x, or as x itself beyond 20."""
+    if not isinstance(x, ErrorBounded):
+        return _softplus(x)
+    numerics = x.numerics
+    with np.errstate(all="ignore"):
+        result = monotone(x, _softplus, "log1p", _sigmoid, zero=math.nan)
+        size = np.where(np.isfinite(x.value), np.abs(x.value), 0.0)
+        u = numerics.unit_roundoff
+        # the error of the exponential: its own, and what its argument gains in the exp2 form
+        relative = numerics.relative_error("exp") + (exp_log_constant(numerics) + 1.0) * u * size
+        relative = relative + 2.0 * numerics.exp_argument_ulps * u * size
+        share = np.where(x.value < math.log(numerics.format.max) - 1.0, _sigmoid(x.value), 0.0)
+        beyond = 0.0 if numerics.is_float64 else np.where(x.value > 20.0, np.exp(-size), 0.0)
+        extra = share * relative + u * result.value + beyond
+        extra = np.where(np.isfinite(x.value), extra, 0.0)
+        return make(
+            result.value,
+            numerics,
+            plus(result.bound, extra),
+            root_sum(result.sigma, extra * ROOT_THIRD),
+            result.common,
+        )
+
+
+def _softplus(x: Any) -> Any:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def erf(x: Any) -> Any:

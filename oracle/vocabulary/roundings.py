@@ -35,6 +35,10 @@ def round_to_format(x: Any, fmt: str, rounding: Rounding = "nearest_even") -> An
         return round_to(np.asarray(x, dtype=np.float64), target, rounding)
     settled = settle(x)
     value = round_to(x.value, target, rounding)
+    own_format = target == x.numerics.format and rounding == "nearest_even"
+    if own_format and x.bound is None and x.pending is True and not x.numerics.flush_to_zero:
+        # one operation on exact operands, rounded as IEEE arithmetic rounds it: the plain run has done it too
+        return make(value, x.numerics)
     if settled.bound is None:
         return make(value, x.numerics)
     with np.errstate(all="ignore"):

@@ -1,5 +1,6 @@
 """Operators with several stages, with outputs of integer dtypes, and with inputs that have dtypes of their own."""
 
+from decimal import Decimal, localcontext
 from typing import Annotated, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from oracle.error import exact
 from oracle.numerics import NUMERICS
 from oracle.operator import OPERATORS, operator
 from oracle.signature import Array, Floats, InputError, Integers, Output
-from oracle.vocabulary import chosen, exact_value, located
+from oracle.vocabulary import chosen, exact_value, located, round_to_format, softplus
 
 FLOAT32 = NUMERICS["float32"]
 
@@ -117,6 +118,55 @@ def test_location_in_an_uncertain_distribution():
     assert choice.wrong(np.array([6])).any()
     inside = located(cdf, exact(np.array([0.25]), FLOAT32))
     assert (inside.lowest, inside.highest) == (2, 2)
+
+
+def test_what_weighs_nothing_is_never_located():
+    share = np.array([[0.0, 0.5, 0.5, 0.0]])
+    for lift in (lambda x: x, lambda x: exact(x, FLOAT32)):
+        cdf = np.cumsum(lift(share), axis=-1)
+        for uniform, token in ((0.0, 1), (0.25, 1), (0.5, 2), (0.999, 2), (1.5, 2)):
+            choice = located(cdf, np.array([uniform]), weight=lift(share))
+            assert choice.ids.tolist() == [token]
+            assert [bool(choice.wrong(np.array([other]))[0]) for other in range(-1, 5)] == [
+                other != token for other in range(-1, 5)
+            ]
+
+
+def test_a_choice_that_cannot_be_right_is_not_passed_on():
+    @operator(family="test")
+    def picked(x: Annotated[Array, Floats("rows cols")]) -> Annotated[Array, Output("ids", dtype="int32")]:
+        """Index of each row's largest number."""
+        return chosen(x, 1)
+
+    @picked.stage
+    def largest(x: Array, ids: Array) -> Annotated[Array, Output("largest", like="x")]:
+        return np.take_along_axis(x, ids, axis=-1)
+
+    try:
+        x = np.array([[1.0, 3.0], [2.0, 2.0]], np.float32)
+        expected = picked.expect({"x": x}, {}, FLOAT32, {"ids": np.array([[7], [0]], np.int32)})
+        assert expected[1].value.tolist() == [[3.0], [2.0]]
+    finally:
+        del OPERATORS["picked"]
+
+
+def test_an_addition_rounded_at_once_is_one_value():
+    x = np.float32([[1.0, 1e8], [0.1, 0.2], [3.0, 2.0**-30]])
+    total = round_to_format(exact(x[:, 0], FLOAT32) + exact(x[:, 1], FLOAT32), "float32")
+    assert total.bound is None
+    assert total.value.tolist() == (x[:, 0] + x[:, 1]).astype(np.float64).tolist()
+
+
+def test_softplus_against_decimals():
+    with localcontext() as context:
+        context.prec = 400
+        x = np.array([-700.0, -50.0, -1.5, 0.0, 0.7, 19.0, 21.0, 700.0])
+        want = [float((1 + Decimal(float(number)).exp()).ln()) for number in x]
+    np.testing.assert_allclose(softplus(x), want, rtol=4e-15)
+    ours = softplus(exact(x.astype(np.float32), FLOAT32))
+    with np.errstate(over="ignore"):
+        single = np.where(x > 20, x, np.log1p(np.exp(x.astype(np.float32)))).astype(np.float32)
+    assert (np.abs(single - ours.value) <= ours.bound).all()
 
 
 def test_exact_value_refuses_what_carries_errors():
