@@ -96,6 +96,12 @@ def all_below(rng: np.random.Generator, shape: Shape, number_format: Format) -> 
     return -depth - depth / 8 * rng.random(shape)
 
 
+def far_below(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
+    """Every element below -50,000: a maximum started at a "large" negative number shows."""
+    depth = min(2.0**17, 0.875 * number_format.max)
+    return -depth - depth / 8 * rng.random(shape)
+
+
 def offset(rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
     """A mean far above the spread (by half of the significand's bits): cancellation in differences and variances."""
     mean = 2.0 ** min(13, number_format.precision - 3)
@@ -184,6 +190,7 @@ ROWS: dict[str, Rows] = {
     "rising": rising,
     "falling": falling,
     "all_below": all_below,
+    "far_below": far_below,
     "offset": offset,
     "subnormals": subnormals,
     "cancelling": cancelling,

@@ -14,12 +14,13 @@ from oracle.signature import Array
 
 SUM_CLASSES = (
     "normal", "uniform", "full_significand", "one_hot", "sparse_integers", "low_entropy", "rising", "falling",
-    "offset", "subnormals", "cancelling", "heavy_tail", "not_a_number", "infinities", "overflowing",
+    "all_below", "offset", "subnormals", "cancelling", "heavy_tail", "zeros", "not_a_number", "infinities",
+    "overflowing",
 )  # fmt: skip
 SOFTMAX_CLASSES = (
     "normal", "uniform", "full_significand", "one_hot", "sparse_integers", "low_entropy", "rising", "falling",
-    "offset", "subnormals", "all_below", "wide", "huge_exact", "spike", "heavy_tail", "not_a_number",
-    "infinities", "masked",
+    "offset", "subnormals", "all_below", "far_below", "wide", "huge_exact", "spike", "heavy_tail", "zeros",
+    "not_a_number", "infinities", "masked",
 )  # fmt: skip
 
 
@@ -93,6 +94,8 @@ SUM = Recipe(
         Structure(_shape(), "full_significand"),
         Structure(_shape(2, 3, 4, 5), "sparse_integers", "padded", {"axis": -2}),
         Structure(_shape(33, 2), "heavy_tail", params={"axis": 1}),
+        Structure(_shape(3, 65), "all_below", params={"axis": 1}),
+        Structure(_shape(5, 16), "zeros", params={"axis": 1}),
         Structure(_shape(9, 33), "not_a_number", params={"axis": 1}),
         Structure(_shape(33, 9), "infinities", params={"axis": 0}),
         Structure(_shape(9, 33), "overflowing", "padded", {"axis": 1}),
@@ -105,7 +108,7 @@ SUM = Recipe(
 SOFTMAX = Recipe(
     classes={name: _softmax_draw(name) for name in (*SOFTMAX_CLASSES, "mixed")},
     curated=(
-        Structure(_rows(7, 129), "normal"),
+        Structure(_rows(8, 128), "normal"),
         Structure(_rows(5, 65), "all_below", "padded"),
         Structure(_rows(6, 64), "wide", "transposed"),
         Structure(_rows(3, 4, 33), "huge_exact", "strided"),
@@ -116,7 +119,8 @@ SOFTMAX = Recipe(
         Structure(_rows(4, 64), "low_entropy", "strided"),
         Structure(_rows(8, 31), "one_hot"),
         Structure(_rows(8, 47), "sparse_integers", "transposed"),
-        Structure(_rows(3, 128), "offset"),
+        Structure(_rows(3, 129), "offset"),
+        Structure(_rows(2, 2, 33), "far_below"),
         Structure(_rows(3, 17), "subnormals", "padded"),
         Structure(_rows(6, 32), "heavy_tail"),
         Structure(_rows(13, 33), "mixed", "misaligned"),
@@ -129,6 +133,7 @@ SOFTMAX = Recipe(
         Structure(_rows(7, 33), "not_a_number"),
         Structure(_rows(4, 31), "infinities", "strided"),
         Structure(_rows(5, 65), "masked"),
+        Structure(_rows(3, 47), "zeros"),
         Structure(_rows(2, 2053), "normal"),
         Structure(_rows(261, 5), "normal"),
     ),
