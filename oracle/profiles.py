@@ -4,5 +4,7 @@ from __future__ import annotations
 
 PROFILES: dict[str, tuple[str, ...]] = {
     "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
+    "dense-llm": ("batched_matmul",),
+    "moe-llm": ("grouped_matmul",),
 }
 """Operators by profile."""

@@ -10,7 +10,7 @@ from oracle.formats import format_of
 from oracle.relations.relation import Run, difference, relation
 from oracle.signature import Array
 
-PLAIN = ("matmul",)
+PLAIN = ("matmul", "batched_matmul", "grouped_matmul")
 
 
 def _factor(array: Array, values: Array) -> Array:
@@ -54,14 +54,14 @@ def doubling_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any
 
 @relation(*PLAIN)
 def other_rows_do_not_matter(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
-    """A row of the result is the same bits when the first row of a, and only that, is negated."""
+    """A row of the result is the same bits when the first row of a, and only that, is negated; in a batch, a matrix."""
     inputs = _copies(inputs)
     a = inputs["a"]
     if a.size == 0:
         return None
     (straight,) = run(inputs, params)
     other = a.copy()
-    first = (slice(None), 0) if params["transpose_a"] else (0,)
+    first = (slice(None), 0) if params.get("transpose_a") else (0,)
     other[first] = -other[first]
     (changed,) = run({**inputs, "a": other}, params)
     return difference(changed[1:], straight[1:], "with another first row")

@@ -30,9 +30,9 @@ def fused(a: Array, b: Array) -> Array:
     """Sequential, each product unrounded on its way into the sum."""
     total = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
     for at in range(a.shape[-1]):
-        total = (total.astype(np.longdouble) + a[..., at, np.newaxis].astype(np.longdouble) * b[..., at, :]).astype(
-            a.dtype
-        )
+        total = (
+            total.astype(np.longdouble) + a[..., at, np.newaxis].astype(np.longdouble) * b[..., at, np.newaxis, :]
+        ).astype(a.dtype)
     return total
 
 

@@ -1,0 +1,87 @@
+"""The word of products of scaled codes: `scaled_matmul`, where scales meet the codes or the sums of their products."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from oracle.error.array import ErrorBounded
+from oracle.error.fields import ROOT_THIRD, Array, plus, root_sum
+from oracle.error.lattice import is_power_of_two
+from oracle.error.settle import make
+from oracle.error.sums import holds_exactly
+from oracle.vocabulary.operands import value_of
+
+
+def scaled_matmul(a: Any, a_scales: tuple[Any, ...], b: Any, b_scales: tuple[Any, ...]) -> Any:
+    """``(a · a_scales) @ (b · b_scales)``, where scales may be multiplied to codes, to partial sums, or together first.
+
+    Parameters
+    ----------
+    a, b
+        Codes: arrays (..., m, k) and (..., k, n) of exact numbers.
+    a_scales, b_scales
+        Factors that broadcast to a and to b: per row, per column, per block along k, or one for all.
+
+    Notes
+    -----
+    Dequantising first costs a rounding per factor; multiplying a block's partial sum costs one per factor and one for
+    each product of two scales. Scales that are powers of two cost none. Where a product of scales, or of a partial sum
+    and one scale, may leave the range of normal numbers, what it loses is charged.
+    """
+    left = math.prod(a_scales, start=a)
+    right = math.prod(b_scales, start=b)
+    product = left @ right
+    if not isinstance(product, ErrorBounded) or product.facts is None or not product.size or not np.shape(a)[-1]:
+        return product
+    with np.errstate(all="ignore"):
+        return _regrouped(product, value_of(a), _values(a_scales), value_of(b), _values(b_scales))
+
+
+def _values(scales: tuple[Any, ...]) -> list[Array]:
+    return [np.asarray(value_of(scale), np.float64) for scale in scales]
+
+
+def _regrouped(product: ErrorBounded, a: Array, a_scales: list[Array], b: Array, b_scales: list[Array]) -> ErrorBounded:
+    """The product, with what other groupings of its factors may add to its error."""
+    numerics, facts = product.numerics, product.facts
+    assert facts is not None
+    factors = [*a_scales, *b_scales]
+    inexact = sum(not is_power_of_two(scale[(scale != 0.0) & np.isfinite(scale)]).all() for scale in factors)
+    roundings = inexact + 1.0 if inexact else 0.0
+    extra = np.where(holds_exactly(numerics, facts), 0.0, roundings * numerics.unit_roundoff * facts.magnitude)
+    fmt = numerics.format
+    least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
+    sizes = [_range(array) for array in (a, b, *factors)]
+    if math.prod(min(low, 1.0) for low, _ in sizes) < fmt.min_normal:
+        # any group of the factors may have lost a subnormal part, which meets the largest of all others
+        codes = np.matmul(np.abs(a), np.abs(b))
+        rest = math.prod(max(high, 1.0) for _, high in sizes[2:])
+        lost = least * len(factors) * rest * (codes + facts.terms)
+        extra = extra + np.where(facts.magnitude > 0.0, lost, 0.0)
+    if math.prod(max(high, 1.0) for _, high in sizes) * np.shape(a)[-1] > fmt.max:
+        reach = np.matmul(np.abs(a), np.abs(b)) * math.prod(max(high, 1.0) for _, high in sizes[2:])
+        extra = np.where((reach > fmt.max) & np.isfinite(product.value), np.inf, extra)
+    extra = np.where(np.isfinite(product.value), extra, 0.0)
+    likely = roundings * numerics.unit_roundoff * ROOT_THIRD * (np.abs(product.value) + np.sqrt(facts.squares))
+    likely = np.where(extra > 0.0, np.minimum(likely, extra), 0.0)
+    result = make(
+        product.value,
+        numerics,
+        plus(product.bound, extra),
+        root_sum(product.sigma, likely),
+        product.common,
+        product.pending,
+    )
+    result.facts = replace(facts, own=facts.own + extra)
+    return result
+
+
+def _range(x: Array) -> tuple[float, float]:
+    """The least and the largest magnitude of the finite elements other than 0; 1 and 1 where there are none."""
+    size = np.abs(x)
+    size = size[(size > 0.0) & np.isfinite(size)]
+    return (float(size.min()), float(size.max())) if size.size else (1.0, 1.0)

@@ -1,0 +1,98 @@
+"""Each matrix product against loops over scalars, its examples, and what it refuses."""
+
+import doctest
+import math
+
+import numpy as np
+import pytest
+
+from oracle.cases import make_cases
+from oracle.operator import OPERATORS, InputError, find_operator
+
+find_operator("matmul")  # registers every operator
+FAMILY = sorted(name for name, record in OPERATORS.items() if record.family == "gemm")
+
+
+def number(x):
+    return float(x)
+
+
+def dot(left, right):
+    """Σ left · right, rounded once at the end; NaN and infinities as float64 has them."""
+    terms = [number(x) * number(y) for x, y in zip(left, right, strict=True)]
+    return math.fsum(terms) if all(map(math.isfinite, terms)) else sum(terms)
+
+
+def batched_matmul(a, b, bias):
+    out = np.zeros((len(a), a.shape[1], b.shape[2]))
+    for s, i, j in np.ndindex(out.shape):
+        out[s, i, j] = dot(a[s, i], b[s, :, j]) + (0 if bias is None else number(bias[s, j]))
+    return out
+
+
+def grouped_matmul(a, b, ends, bias):
+    out = np.zeros((len(a), b.shape[2]))
+    group = 0
+    for i in range(len(a)):
+        while group < len(ends) and ends[group] <= i:
+            group += 1
+        if group == len(ends):
+            break
+        for j in range(b.shape[2]):
+            out[i, j] = dot(a[i], b[group, :, j]) + (0 if bias is None else number(bias[group, j]))
+    return out
+
+
+DEFINITIONS = {
+    "batched_matmul": batched_matmul,
+    "grouped_matmul": grouped_matmul,
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_equals_loops_over_scalars(name):
+    record = OPERATORS[name]
+    dtype = "float32" if "float32" in record.dtypes else record.dtypes[-1]
+    cases = [case for case in make_cases(name, dtype, 32, seed=7) if np.prod(list(case.dims.values())) < 1e5]
+    assert len(cases) >= 20
+    for case in cases:
+        inputs = case.inputs()
+        (value,) = record.value(inputs, case.params)
+        with np.errstate(all="ignore"):
+            other = DEFINITIONS[name](*inputs.values(), **record.signature.complete(case.params))
+        # what cancels leaves float64's own rounding of the largest terms
+        scale = np.abs(other, where=np.isfinite(other), out=np.zeros_like(other)).max(initial=1e-30)
+        np.testing.assert_allclose(value, other, rtol=1e-11, atol=1e-12 * scale, err_msg=str(case))
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_example_and_documentation(name):
+    record = OPERATORS[name]
+    example = doctest.DocTestParser().get_doctest(record.doc, {"np": np, name: record}, name, None, None)
+    assert len(example.examples) >= 1
+    assert doctest.DocTestRunner().run(example).failed == 0
+    for part in ("Parameters", "Returns", "Rounding points", "Raises", "Source:", "Examples"):
+        assert part in record.doc
+    for argument in (*record.inputs, *record.params, *(output.name for output in record.outputs)):
+        assert argument in record.doc, argument
+
+
+A = np.ones((4, 3), np.float32)
+B = np.ones((2, 3, 5), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays", "params", "words"),
+    [
+        ("batched_matmul", (A[np.newaxis], B), {}, "dimension batch is 2 in b"),
+        ("batched_matmul", (B, B), {}, "dimension k is 3 in b of shape (2, 3, 5) but 5 in a"),
+        ("grouped_matmul", (A, B, np.array([3, 2])), {}, "ends = [3, 2] must never fall"),
+        ("grouped_matmul", (A, B, np.array([2, 5])), {}, "not exceed rows = 4"),
+        ("grouped_matmul", (A, B, np.array([2])), {}, "dimension groups"),
+        ("grouped_matmul", (A, B, np.array([-1, 2])), {}, "ends[0] = -1"),
+    ],
+)
+def test_refuses_what_is_outside_the_specification(name, arrays, params, words):
+    with pytest.raises(InputError) as caught:
+        OPERATORS[name](*arrays, **params)
+    assert words in str(caught.value)
