@@ -6,5 +6,6 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
     "dense-llm": ("batched_matmul",),
     "moe-llm": ("grouped_matmul",),
+    "quantised": ("quantise", "quantise_static"),
 }
 """Operators by profile."""

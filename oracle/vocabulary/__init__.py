@@ -57,7 +57,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 ``np.sort``, ``np.rint`` and ``np.sign`` are refused on error-bounded arrays. Integer and bool arrays stay plain.
 """
 
-from oracle.vocabulary.discrete import chosen, exact_value, located
+from oracle.vocabulary.discrete import chosen, exact_value, located, whole
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
 from oracle.vocabulary.products import accumulate, chain, scaled
 from oracle.vocabulary.roundings import may_round, round_to_format
@@ -79,4 +79,5 @@ __all__ = [
     "scaled",
     "sigmoid",
     "softplus",
+    "whole",
 ]

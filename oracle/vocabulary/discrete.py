@@ -1,4 +1,4 @@
-"""Integer results that depend on inexact numbers: `chosen`, `located`, and `exact_value` for those that do not."""
+"""Integer results that depend on inexact numbers: `chosen`, `located`, `whole`; `exact_value` for those that do not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from oracle.error.array import ErrorBounded
 from oracle.error.fields import Array, plus_zero
 from oracle.error.registry import UndecidableError
 from oracle.error.settle import settle
+from oracle.formats import Rounding, format_of, round_to
 
 
 def _ends(x: Any) -> tuple[Array, Array, Array]:
@@ -80,6 +81,24 @@ def located(cdf: Any, at: Any, weight: Any = None) -> Any:
     lowest = first(high, target_low, last_of(share > 0))
     highest = first(low, target_high, last_of(most > 0))
     return Interval(first(value, target, last_of(share > 0)), lowest, highest, most > 0)
+
+
+def whole(x: Any, fmt: str, rounding: Rounding = "nearest_even") -> Any:
+    """Numbers as integers of a format, saturated: what lies within the errors on either side may be returned.
+
+    Parameters
+    ----------
+    x
+        Array of any shape, without NaN.
+    fmt
+        Name of an integer format (``int8``).
+    rounding
+        Rounding mode, see `oracle.formats`.
+    """
+    target = format_of(fmt)
+    settled = settle(x) if isinstance(x, ErrorBounded) else x
+    value, low, high = (round_to(end, target, rounding).astype(np.int64) for end in _ends(settled))
+    return Interval(value, low, high)
 
 
 def exact_value(x: Any) -> Array:
