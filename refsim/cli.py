@@ -8,6 +8,7 @@ import json
 import re
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from oracle.operator import Operator, UnknownOperatorError, find_operator
 from oracle.signature import FLOAT_DTYPES, InputError
 from refsim.conformance.backends import Backend, Capability, UsageError, load_backend
 from refsim.conformance.backends.kernels import KernelBackend
-from refsim.conformance.report import json_text, text
+from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
-from refsim.conformance.verdicts import Report
+from refsim.conformance.verdicts import Cost, Report
+from refsim.counters.table import per_line, table
 from refsim.counters.totals import Totals
 from refsim.destinations import Destination, kept_clean
 from refsim.devices import device_named
@@ -85,7 +87,7 @@ def _backend_options(command: Any) -> Any:
         click.option(
             "--format",
             "form",
-            type=click.Choice(["text", "json"]),
+            type=click.Choice(FORMS),
             default="text",
             show_default=True,
             help="Form of the report.",
@@ -276,7 +278,10 @@ def _finish(
     report: Report, strict: bool, form: str, destination: Destination, debug: bool, totals: Totals | None = None
 ) -> None:
     """Write the report, and counters if there are any, and leave with its exit status."""
-    content = json_text(report) if form == "json" else text(report, debug=debug, terminal=destination.is_terminal)
+    if totals is not None:
+        costs = tuple(Cost(name, table(one), per_line(one)) for name, one in totals.kernels.items())
+        report = replace(report, costs=costs)
+    content = write([report], form, strict=strict, debug=debug, terminal=destination.is_terminal)
     destination.write(content)
     if totals is not None:
         click.echo(totals.text(), err=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from oracle.formats import round_to, spacing
 from oracle.operator import Expected
+from refsim.conformance.neighbourhood import around
 from refsim.conformance.verdicts import Element, Verdict
 
 # The statistical tier: measured on honest kernels of twenty operators, whose rms stays at or below 1.
@@ -128,7 +129,8 @@ class Judge:
         at = np.unravel_index(int(outside.argmax()), outside.shape)
         index = tuple(int(axis) for axis in at)
         want, was = int(self.value[at]), int(got[at])
-        element = Element(self.expected.name, index, float(want), float(want), float(was), "choice")
+        near = around(index, got, self.value, self.value, outside)
+        element = Element(self.expected.name, index, float(want), float(want), float(was), "choice", near)
         where = f"[{', '.join(map(str, index))}]" if index else ""
         text = (
             f"{self.expected.name}{where} = {was}, which no honest implementation can choose; "
@@ -172,7 +174,8 @@ class Judge:
         beyond = largest > Z_LIMIT or many >= max(2.0, MANY_FRACTION * count)
         if not beyond and not (count >= RMS_ELEMENTS and rms > RMS_LIMIT):
             return None
-        element = self._element(returned, np.unravel_index(int(z.argmax()), z.shape), "sigma")
+        nowhere = np.zeros(z.shape, np.bool_)
+        element = self._element(returned, nowhere, np.unravel_index(int(z.argmax()), z.shape), "sigma")
         text = (
             f"{self.expected.name}: inside the guaranteed bound, but up to {largest:.3g} standard deviations of "
             f"independent roundings off ({many} of {count} elements over {Z_MANY:g}, rms {rms:.3g}); "
@@ -197,7 +200,7 @@ class Judge:
             rule, reason = "exact", "exact value"
         else:
             rule, reason = "bound", "value"
-        element = self._element(returned, worst, rule)
+        element = self._element(returned, outside, worst, rule)
         wrong, total = int(outside.sum()), outside.size
         where = f"[{', '.join(map(str, element.index))}]" if element.index else ""
         accepted = (
@@ -209,7 +212,8 @@ class Judge:
         text = f"{element.output}{where} = {element.got!r}, {accepted} ({counted})"
         return Judgement(Verdict.FAIL, margin, reason, text, element, wrong, total)
 
-    def _element(self, returned: np.ndarray[Any, Any], at: Any, rule: str) -> Element:
+    def _element(self, returned: np.ndarray[Any, Any], outside: np.ndarray[Any, Any], at: Any, rule: str) -> Element:
         index = tuple(int(axis) for axis in at)
         low, high, got = float(self.low[index]), float(self.high[index]), float(returned[index])
-        return Element(self.expected.name, index, low, high, got, rule)
+        near = around(index, returned, self.low, self.high, outside)
+        return Element(self.expected.name, index, low, high, got, rule, near)

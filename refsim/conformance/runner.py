@@ -17,9 +17,12 @@ from oracle.numerics import Numerics
 from oracle.operator import find_operator
 from oracle.relations import Relation, relations_of
 from refsim.conformance.backends.backend import Backend, Capability, Refused, RunResult
+from refsim.conformance.environment import environment
 from refsim.conformance.judge import Judge, Judgement
 from refsim.conformance.power import Refusals, accepted_cheats, refusals
-from refsim.conformance.verdicts import Failure, Report, Result, Verdict
+from refsim.conformance.replay_command import words_for
+from refsim.conformance.sources import found
+from refsim.conformance.verdicts import Failure, Report, Result, Tried, Verdict
 from refsim.errors import brief
 
 # Every how many cases a run is repeated, to see that it gives the same bits again.
@@ -56,10 +59,10 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one case came to."""
+    """What one case came to; no margin where no output was judged."""
 
     verdict: Verdict
-    margin: float = 0.0
+    margin: float | None = None
     failure: Failure | None = None
     note: str = ""
 
@@ -114,7 +117,7 @@ def check(
                 if not prepared:
                     prepared.extend(prepare(drawn, numerics))
                 results.append(check_row(backend, row, numerics, prepared, progress))
-    return Report(backend.name, backend.device, seed, tuple(results))
+    return Report(backend.name, backend.device, seed, tuple(results), environment())
 
 
 def _not_served(backend: Backend, operator: str, dtypes: Sequence[str]) -> Result:
@@ -155,7 +158,7 @@ def check_row(
             progress(row, number + 1, len(prepared))
     verdict, reason = _sum_up(outcomes, judged)
     counted = [outcome for outcome in outcomes if outcome.verdict is not Verdict.UNSUPPORTED]
-    margins = [outcome.margin for outcome in counted if outcome.verdict is not Verdict.ERROR]
+    margins = [outcome.margin for outcome in counted if outcome.margin is not None]
     return Result(
         operator=row.operator,
         kernel=row.kernel,
@@ -168,6 +171,11 @@ def check_row(
         verdict=verdict,
         reason=reason,
         failures=tuple(outcome.failure for outcome in outcomes if outcome.failure),
+        tried=tuple(
+            Tried(item.case, outcome.verdict, outcome.margin, outcome.note)
+            for item, outcome in zip(prepared, outcomes, strict=True)
+        ),
+        again=words_for(backend),
     )
 
 
@@ -263,7 +271,8 @@ def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed
         more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
         first = errors[0]
         text = f"{first.kind} at {first.file}:{first.line}: {first.message}{more}"
-        return _fails(item, "simulator finding", text, str(first))
+        failure = Failure(item.case, Verdict.FAIL, "simulator finding", text, detail=str(first), findings=found(errors))
+        return Outcome(Verdict.FAIL, np.inf, failure)
     if len(result.outputs) != len(item.judges):
         names = ", ".join(judge.expected.name for judge in item.judges)
         return _fails(item, "outputs", f"{len(result.outputs)} outputs in place of {len(item.judges)} ({names})")
@@ -305,8 +314,8 @@ def _failure(case: Case, judgement: Judgement) -> Failure:
     )
 
 
-def _fails(item: Prepared, reason: str, message: str, detail: str = "") -> Outcome:
-    return Outcome(Verdict.FAIL, np.inf, Failure(item.case, Verdict.FAIL, reason, message, detail=detail))
+def _fails(item: Prepared, reason: str, message: str) -> Outcome:
+    return Outcome(Verdict.FAIL, np.inf, Failure(item.case, Verdict.FAIL, reason, message))
 
 
 def _raised(case: Case, error: BaseException) -> Outcome:

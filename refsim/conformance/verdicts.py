@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -28,6 +29,55 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
+class Neighbourhood:
+    """The piece of an output around one element: rows of its last two axes, all other indices those of the element.
+
+    Attributes
+    ----------
+    start : tuple of int
+        Where the first element of the first row stands.
+    got, low, high : tuple of tuple of float
+        What was returned, and the interval that is accepted, row by row.
+    outside : tuple of tuple of bool
+        Which elements are not accepted.
+    """
+
+    start: tuple[int, ...]
+    got: tuple[tuple[float, ...], ...]
+    low: tuple[tuple[float, ...], ...]
+    high: tuple[tuple[float, ...], ...]
+    outside: tuple[tuple[bool, ...], ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a kernel where something happened, with the lines around it.
+
+    Attributes
+    ----------
+    what : str
+        What happened there, and which thread did it.
+    lines : tuple of (int, str)
+        Numbers and texts; empty where the source cannot be had.
+    """
+
+    file: str
+    line: int
+    what: str
+    lines: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding of the simulator with its source: one place, or the two of a race."""
+
+    kind: str
+    severity: str
+    message: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
 class Element:
     """The worst element of an output that failed.
 
@@ -45,6 +95,8 @@ class Element:
         ``exact``: one value only is accepted; ``bound``: the guaranteed bound; ``choice``: integers of which several
         may be right; ``sigma``: the statistical tier;
         ``nan``, ``infinity``: which of the two was expected or not.
+    around : Neighbourhood
+        What stands next to it.
     """
 
     output: str
@@ -53,6 +105,7 @@ class Element:
     high: float
     got: float
     rule: str
+    around: Neighbourhood
 
 
 @dataclass(frozen=True)
@@ -70,6 +123,8 @@ class Failure:
         Elements that lie outside, of how many; 0 where elements were not looked at.
     detail : str
         Several lines: an exception's traceback, or the simulator's finding in full; empty otherwise.
+    findings : tuple of Found
+        What the simulator found, each with its source.
     """
 
     case: Case
@@ -80,6 +135,25 @@ class Failure:
     wrong: int = 0
     total: int = 0
     detail: str = ""
+    findings: tuple[Found, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What one case came to; of one that did not pass, a Failure says more.
+
+    Attributes
+    ----------
+    margin : float or None
+        Largest ratio of an element's error to what is allowed there; None where no output was judged.
+    note : str
+        Why it was refused, or can tell nothing; empty otherwise.
+    """
+
+    case: Case
+    verdict: Verdict
+    margin: float | None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +173,10 @@ class Result:
         Of the row.
     reason : str
         Why, in one sentence; empty for PASS.
+    tried : tuple of Tried
+        Every case, in the order of the run.
+    again : tuple of str
+        Words of the command that runs one case again; ``{case}`` stands for the case.
     """
 
     operator: str
@@ -112,16 +190,43 @@ class Result:
     verdict: Verdict
     reason: str = ""
     failures: tuple[Failure, ...] = ()
+    tried: tuple[Tried, ...] = ()
+    again: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What all launches of a kernel cost together.
+
+    Attributes
+    ----------
+    table, lines : str
+        The counters as a table of text, and the source with counters beside each line.
+    """
+
+    kernel: str
+    table: str
+    lines: str
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything one run found."""
+    """Everything one run found.
+
+    Attributes
+    ----------
+    environment : mapping of str to str
+        Versions of what ran, and the machine.
+    costs : tuple of Cost
+        Counters by kernel, where they were asked for.
+    """
 
     backend: str
     device: str
     seed: int
-    results: tuple[Result, ...] = field(default=())
+    results: tuple[Result, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    costs: tuple[Cost, ...] = ()
 
     def exit_code(self, strict: bool = False) -> int:
         """0 conforms, 1 does not, 3 inconclusive or nothing ran."""

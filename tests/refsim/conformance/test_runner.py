@@ -8,6 +8,7 @@ import pytest
 from oracle.cases import Case
 from oracle.numerics import NUMERICS
 from oracle.operator import find_operator
+from refsim import Finding
 from refsim.conformance import Capability, FunctionBackend, Refused, Report, RunResult, Verdict, check
 
 RMSNORM = find_operator("rmsnorm")
@@ -52,7 +53,7 @@ def scripted(**script):
 
 
 def finding(severity):
-    return SimpleNamespace(kind="race", severity=severity, file="k.py", line=7, message="two threads at out[3]")
+    return Finding("race", "scan", "two threads at out[3]", severity, "k.py", 7, "out[3] = lane")
 
 
 def test_right_answers_pass():

@@ -9,7 +9,7 @@ import numpy as np
 from oracle.cases import Case
 from oracle.operator import find_operator
 from refsim.conformance import FunctionBackend, Report, Result, Verdict, check
-from refsim.conformance.report import SCHEMA, json_text, text, to_json
+from refsim.conformance.reports import SCHEMA, json_text, text, to_json
 
 
 def wrong(x, axis=None):
@@ -23,7 +23,7 @@ def report_of(function, count=4):
 def test_json_has_the_fields_of_its_schema():
     data = json.loads(json_text(report_of(wrong)))
     assert set(data) == {"schema", "backend", "device", "seed", "results"}
-    assert data["schema"] == SCHEMA == "refsim-check/1"
+    assert data["schema"] == SCHEMA == "refsim-check/2"
     assert (data["backend"], data["device"], data["seed"]) == ("mine.py:wrong", "host", 0)
     (row,) = data["results"]
     assert {"operator", "kernel", "dtype", "cases", "worst_margin", "verdict", "failures"} <= set(row)

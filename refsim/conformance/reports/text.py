@@ -1,0 +1,68 @@
+"""A report as a table, with a paragraph for each row that did not pass."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from refsim.conformance.replay_command import command
+from refsim.conformance.verdicts import Report, Result, Verdict
+
+WIDTH = 120
+STYLES = {
+    Verdict.PASS: "green",
+    Verdict.SUSPECT: "yellow",
+    Verdict.INCONCLUSIVE: "yellow",
+    Verdict.UNSUPPORTED: "yellow",
+    Verdict.FAIL: "red",
+    Verdict.ERROR: "red",
+}
+
+
+def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
+    """A report as a table, with a paragraph per row that did not pass; ``debug`` adds tracebacks."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=None if terminal else WIDTH, force_terminal=terminal, highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("operator", "kernel", "dtype"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("cases", justify="right", no_wrap=True)
+    table.add_column("worst margin", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for result in report.results:
+        style = STYLES[result.verdict]
+        table.add_row(
+            escape(result.operator),
+            escape(result.kernel),
+            result.dtype,
+            f"{result.cases} of {result.cases + result.refused}" if result.refused else str(result.cases),
+            "–" if result.worst_margin is None else f"{result.worst_margin:.3g}",
+            f"[{style}]{result.verdict.value}[/{style}]",
+        )
+    title = f"backend {escape(report.backend)} on {escape(report.device)}, seed {report.seed}"
+    console.print(title, soft_wrap=True)
+    # A narrow terminal wraps the lines; cut-off names and verdicts would say nothing.
+    console.width = max(console.width, table.__rich_measure__(console, console.options.update(width=10_000)).maximum)
+    console.print(table)
+    for result in report.results:
+        if result.verdict is not Verdict.PASS:
+            console.print(_paragraph(result, debug), soft_wrap=True)
+    if not report.results:
+        console.print("nothing ran: the backend serves none of the operators and dtypes asked for")
+    return buffer.getvalue()
+
+
+def _paragraph(result: Result, debug: bool) -> str:
+    title = f"{result.operator} × {result.kernel} × {result.dtype}"
+    lines = ["", f"[bold]{escape(title)}: {result.verdict.value}[/bold]  {escape(result.reason)}"]
+    if result.failures:
+        first = result.failures[0]
+        count = len(result.failures)
+        lines.append(f"  {count} of {result.cases} cases; the first: {escape(str(first.case))}")
+        lines.append(f"  again: {escape(command(result.again, first.case))}")
+        if first.detail and (debug or first.verdict is not Verdict.ERROR):
+            lines.extend(f"    {escape(line)}" for line in first.detail.rstrip().splitlines())
+    return "\n".join(lines)
