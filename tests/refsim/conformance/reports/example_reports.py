@@ -1,4 +1,4 @@
-"""Real reports in which every kind of row appears: right, wrong by value, by choice and by finding, raising, refusing."""
+"""Real reports in which every kind of row appears: right, wrong by value and by finding, raising, refusing."""
 
 from functools import cache
 
@@ -19,16 +19,15 @@ def norm_without_eps(x, weight, eps=1e-6):
     return norm(x, weight, 0.0)
 
 
-def last_largest(x):
-    reversed_ = x.astype(np.float64)[..., ::-1]
-    return np.asarray(x.shape[-1] - 1 - np.argmax(reversed_, axis=-1), np.int64)
+def sum_of_nans(x, axis=None):
+    return np.full(np.sum(x, axis=axis).shape, np.nan, x.dtype)
 
 
 def raising(x, weight):
     raise RuntimeError("</script><b>no luck</b>")
 
 
-def refusing(x, weight):
+def refusing(x, weight, eps=1e-6):
     raise Refused("never on a Monday")
 
 
@@ -68,5 +67,5 @@ def all_kinds():
         judged(raising, "rmsnorm", ["float32"]),
         judged(refusing, "rmsnorm", ["float32"]),
         judged(racing, "rmsnorm", ["float32"], count=4),
-        judged(last_largest, "argmax", ["float32"], count=16),
+        judged(sum_of_nans, "sum", ["float32"], count=4),
     )
