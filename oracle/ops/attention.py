@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from oracle.operator import operator
+from oracle.ops.attention_parts import heads_divide, seen_keys, softmax_mean
 from oracle.signature import Array, Floats, Output, Range
-from oracle.vocabulary import hull, may_round, pivot, rescaled, scaled
+from oracle.vocabulary import scaled
 
 
-def _heads_divide(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
-    heads, kv_heads = sizes["heads"], sizes["kv_heads"]
-    if sizes["head_dim"] == 0 and params["scale"] is None:
-        return "head_dim = 0 has no default scale; pass scale"
-    if kv_heads == 0 and heads == 0:
-        return None
-    if kv_heads == 0 or heads % kv_heads:
-        return f"heads = {heads} must be a multiple of kv_heads = {kv_heads}"
-    return None
-
-
-@operator(family="attention", check=_heads_divide)
+@operator(family="attention", check=heads_divide)
 def attention(
     q: Annotated[Array, Floats("batch heads queries head_dim")],
     k: Annotated[Array, Floats("batch kv_heads keys head_dim")],
@@ -85,17 +74,6 @@ def attention(
     q = q.reshape(batch, kv_heads, heads // max(kv_heads, 1), queries, head_dim)
     k, v = k[:, :, np.newaxis], v[:, :, np.newaxis]
 
-    row, column = np.arange(queries)[:, np.newaxis], np.arange(keys)
-    last = {"none": row * 0 + keys, "top_left": row, "bottom_right": row + keys - queries}[causal]
-    visible = column <= last
-    seen = np.any(visible, axis=-1, keepdims=True)
-
-    score = np.where(visible, scaled(q @ np.swapaxes(k, -1, -2), scale), -np.inf)
-    largest = pivot(np.where(seen, np.max(score, axis=-1, keepdims=True, initial=-np.inf), 0.0))
-    weight = rescaled(np.exp(score - largest))
-    total = np.where(seen, np.sum(weight, axis=-1, keepdims=True), 1.0)
-    out = may_round(weight / total) @ v
-    if keys:
-        out = hull(out, np.min(v, axis=-2, keepdims=True), np.max(v, axis=-2, keepdims=True), terms=keys)
-    lse = np.where(seen, largest + np.log(total), -np.inf)[..., 0]
+    score = scaled(q @ np.swapaxes(k, -1, -2), scale)
+    out, lse = softmax_mean(score, seen_keys(queries, keys, causal), v)
     return out.reshape(batch, heads, queries, v_dim), lse.reshape(batch, heads, queries)

@@ -11,7 +11,7 @@ from oracle.relations.relation import Run, difference, relation
 VECTOR = 16  # rows of a multiple of this many elements all begin at a multiple of a vector, or none does
 
 
-@relation("attention")
+@relation("attention", "flash_attention")
 def batches_are_independent(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """A sequence's result is the same bits when the batch comes in reverse order, where rows are whole vectors.
 
@@ -21,7 +21,8 @@ def batches_are_independent(run: Run, inputs: dict[str, Any], params: dict[str, 
     if len(inputs["q"]) < 2 or any(size % VECTOR for size in sizes):
         return None
     straight = run(inputs, params)
-    turned = run({name: np.ascontiguousarray(array[::-1]) for name, array in inputs.items()}, params)
+    by_batch = {name: np.ascontiguousarray(x[::-1]) for name, x in inputs.items() if x is not None and x.ndim == 4}
+    turned = run({**inputs, **by_batch}, params)
     for name, one, other in zip(("out", "lse"), turned, straight, strict=True):
         broken = difference(one[::-1], other, f"{name} with the batch in reverse order")
         if broken:
@@ -44,6 +45,30 @@ def hidden_keys_do_not_matter(
     changed = run(other, params)
     for name, one, two in zip(("out", "lse"), changed, straight, strict=True):
         broken = difference(one[:, :, :sees_last], two[:, :, :sees_last], f"{name} with another last key")
+        if broken:
+            return broken
+    return None
+
+
+@relation("attention_varlen")
+def sequences_are_independent(
+    run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator
+) -> Any:
+    """A packed sequence's result is the same bits as that of the sequence alone."""
+    out, lse = run(inputs, params)
+    edges_q, edges_k = inputs["cu_seqlens_q"], inputs["cu_seqlens_k"]
+    for at in range(1, len(edges_q) - 1):
+        queries, keys = slice(*edges_q[at : at + 2]), slice(*edges_k[at : at + 2])
+        alone = {
+            "q": np.array(inputs["q"][queries]),
+            **{name: np.array(inputs[name][keys]) for name in ("k", "v")},
+            "cu_seqlens_q": edges_q[at : at + 2] - edges_q[at],
+            "cu_seqlens_k": edges_k[at : at + 2] - edges_k[at],
+            "seqused_k": None if inputs["seqused_k"] is None else inputs["seqused_k"][at : at + 1],
+        }
+        own_out, own_lse = run(alone, params)
+        broken = difference(out[queries], own_out, f"out of sequence {at}")
+        broken = broken or difference(lse[:, queries], own_lse, f"lse of sequence {at}")
         if broken:
             return broken
     return None

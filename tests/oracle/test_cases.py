@@ -36,7 +36,7 @@ def test_json_replays_bit_for_bit(name, dtype):
 
 
 # Classes of values that are not all numbers; those that begin with nan_ put a NaN where nothing may read it.
-NOT_FINITE = {"not_a_number", "infinities", "masked"}
+NOT_FINITE = {"not_a_number", "infinities", "masked", "bias_hides", "sink_extremes"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,13 +46,14 @@ def test_cases_are_valid_inputs_of_the_dtype(name):
         for case in make_cases(name, dtype, 60, seed=6):
             inputs = case.inputs()
             sizes = record.validate(inputs, case.params)
-            assert sizes == dict(case.dims)
+            assert sizes.items() <= dict(case.dims).items()
+            assert len(sizes) == len(case.dims) or case.absent
             finite = True
             for label, spec in record.inputs.items():
                 array = inputs[label]
                 if array is not None and spec.kind == "float":
                     assert array.dtype.name in (spec.dtypes or (dtype,))
-                    finite &= bool(np.isfinite(array.astype(np.float64)).all())
+                    finite &= label in RECIPES[name].unread or bool(np.isfinite(array.astype(np.float64)).all())
             meant = case.value_class in {*NOT_FINITE, "mixed"} or case.value_class.startswith("nan_")
             assert finite or meant, str(case)
 

@@ -111,18 +111,25 @@ BUILDERS: dict[str, Builder] = {
 }
 
 
+def scale_of(shapes: Mapping[str, Shape], params: Mapping[str, Any]) -> float:
+    """The factor of the scores."""
+    return float(params["scale"] or 1.0 / np.sqrt(max(shapes["q"][-1], 1)))
+
+
 def _attention_draw(build: Builder) -> Draw:
     def draw(
         rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
     ) -> dict[str, Array]:
-        scale = params["scale"] or 1.0 / np.sqrt(shapes["q"][-1])
-        q, k, v = build(rng, shapes["q"], shapes["k"], shapes["v"], scale, number_format)
+        q, k, v = build(rng, shapes["q"], shapes["k"], shapes["v"], scale_of(shapes, params), number_format)
         return {"q": q, "k": k, "v": v}
 
     return draw
 
 
-def _dims(batch: int, heads: int, kv_heads: int, queries: int, keys: int, head_dim: int, v_dim: int) -> dict[str, int]:
+def dense_dims(
+    batch: int, heads: int, kv_heads: int, queries: int, keys: int, head_dim: int, v_dim: int
+) -> dict[str, int]:
+    """Sizes of q, k and v by name."""
     names = ("batch", "heads", "queries", "head_dim", "kv_heads", "keys", "v_dim")
     return dict(zip(names, (batch, heads, queries, head_dim, kv_heads, keys, v_dim), strict=True))
 
@@ -134,7 +141,7 @@ def _random_attention(rng: np.random.Generator) -> Structure:
     kv_heads, group = int(pick(rng, (1, 1, 2, 3))), int(pick(rng, (1, 2, 3)))
     lengths = (1, 2, 5, 13, 15, 16, 17, 31, 33, 47)
     head_dim = int(pick(rng, (1, 5, 8, 16, 33, 64)))
-    dims = _dims(
+    dims = dense_dims(
         int(pick(rng, (1, 2))), kv_heads * group, kv_heads, int(pick(rng, lengths)), int(pick(rng, (*lengths, 65))),
         head_dim, int(pick(rng, (head_dim, head_dim, 7))),
     )  # fmt: skip
@@ -147,39 +154,39 @@ def _random_attention(rng: np.random.Generator) -> Structure:
 ATTENTION = Recipe(
     classes={name: _attention_draw(build) for name, build in BUILDERS.items()},
     curated=(
-        Structure(_dims(2, 2, 2, 17, 48, 16, 16), "normal"),
-        Structure(_dims(1, 4, 2, 13, 47, 16, 16), "normal", "padded", BOTTOM),
-        Structure(_dims(1, 3, 1, 33, 17, 16, 16), "normal", "strided", TOP),
-        Structure(_dims(1, 2, 1, 33, 17, 16, 16), "uniform_weights", "contiguous", BOTTOM),
-        Structure(_dims(1, 1, 1, 15, 65, 16, 16), "all_below"),
-        Structure(_dims(1, 2, 2, 9, 65, 16, 16), "huge_exact", "transposed"),
-        Structure(_dims(1, 2, 1, 17, 33, 16, 16), "uniform_weights", "misaligned", TOP),
-        Structure(_dims(1, 1, 1, 5, 129, 16, 8), "climbing"),
-        Structure(_dims(1, 1, 1, 5, 129, 16, 8), "sinking", "padded"),
-        Structure(_dims(1, 2, 2, 7, 63, 16, 16), "last_key"),
-        Structure(_dims(1, 2, 1, 16, 64, 32, 16), "peaky", params=BOTTOM),
-        Structure(_dims(1, 2, 2, 8, 31, 64, 32), "uniform", "strided", {"scale": 0.3}),
-        Structure(_dims(1, 1, 1, 9, 33, 16, 16), "low_entropy", "padded"),
-        Structure(_dims(1, 1, 1, 8, 16, 16, 16), "sparse_integers"),
-        Structure(_dims(1, 2, 1, 5, 17, 16, 8), "subnormals"),
-        Structure(_dims(1, 1, 1, 7, 33, 16, 16), "offset", "transposed"),
-        Structure(_dims(1, 1, 1, 6, 17, 33, 5), "heavy_tail", "misaligned"),
-        Structure(_dims(1, 2, 2, 5, 31, 16, 31), "one_hot", params=TOP),
-        Structure(_dims(1, 1, 1, 5, 33, 24, 8), "rising", "padded"),
-        Structure(_dims(1, 1, 1, 5, 33, 24, 8), "falling"),
-        Structure(_dims(2, 6, 3, 5, 13, 8, 8), "mixed", "strided", BOTTOM),
-        Structure(_dims(1, 2, 1, 5, 33, 16, 16), "far_below"),
-        Structure(_dims(1, 2, 1, 7, 17, 16, 16), "not_a_number", "padded", BOTTOM),
-        Structure(_dims(2, 2, 1, 17, 33, 16, 16), "full_significand"),
-        Structure(_dims(1, 2, 1, 3, 5, 8, 8), "zeros"),
-        Structure(_dims(1, 1, 1, 1, 1, 1, 1), "normal"),
-        Structure(_dims(1, 2, 1, 3, 0, 16, 8)),
-        Structure(_dims(1, 2, 1, 0, 5, 16, 8)),
-        Structure(_dims(0, 2, 1, 3, 5, 16, 8)),
-        Structure(_dims(1, 2, 1, 4, 7, 16, 0)),
-        Structure(_dims(1, 1, 1, 2, 1031, 8, 8), "normal"),
-        Structure(_dims(1, 1, 1, 131, 5, 8, 8), "normal", params=TOP),
-        Structure(_dims(1, 1, 1, 3, 9, 130, 130), "normal"),
+        Structure(dense_dims(2, 2, 2, 17, 48, 16, 16), "normal"),
+        Structure(dense_dims(1, 4, 2, 13, 47, 16, 16), "normal", "padded", BOTTOM),
+        Structure(dense_dims(1, 3, 1, 33, 17, 16, 16), "normal", "strided", TOP),
+        Structure(dense_dims(1, 2, 1, 33, 17, 16, 16), "uniform_weights", "contiguous", BOTTOM),
+        Structure(dense_dims(1, 1, 1, 15, 65, 16, 16), "all_below"),
+        Structure(dense_dims(1, 2, 2, 9, 65, 16, 16), "huge_exact", "transposed"),
+        Structure(dense_dims(1, 2, 1, 17, 33, 16, 16), "uniform_weights", "misaligned", TOP),
+        Structure(dense_dims(1, 1, 1, 5, 129, 16, 8), "climbing"),
+        Structure(dense_dims(1, 1, 1, 5, 129, 16, 8), "sinking", "padded"),
+        Structure(dense_dims(1, 2, 2, 7, 63, 16, 16), "last_key"),
+        Structure(dense_dims(1, 2, 1, 16, 64, 32, 16), "peaky", params=BOTTOM),
+        Structure(dense_dims(1, 2, 2, 8, 31, 64, 32), "uniform", "strided", {"scale": 0.3}),
+        Structure(dense_dims(1, 1, 1, 9, 33, 16, 16), "low_entropy", "padded"),
+        Structure(dense_dims(1, 1, 1, 8, 16, 16, 16), "sparse_integers"),
+        Structure(dense_dims(1, 2, 1, 5, 17, 16, 8), "subnormals"),
+        Structure(dense_dims(1, 1, 1, 7, 33, 16, 16), "offset", "transposed"),
+        Structure(dense_dims(1, 1, 1, 6, 17, 33, 5), "heavy_tail", "misaligned"),
+        Structure(dense_dims(1, 2, 2, 5, 31, 16, 31), "one_hot", params=TOP),
+        Structure(dense_dims(1, 1, 1, 5, 33, 24, 8), "rising", "padded"),
+        Structure(dense_dims(1, 1, 1, 5, 33, 24, 8), "falling"),
+        Structure(dense_dims(2, 6, 3, 5, 13, 8, 8), "mixed", "strided", BOTTOM),
+        Structure(dense_dims(1, 2, 1, 5, 33, 16, 16), "far_below"),
+        Structure(dense_dims(1, 2, 1, 7, 17, 16, 16), "not_a_number", "padded", BOTTOM),
+        Structure(dense_dims(2, 2, 1, 17, 33, 16, 16), "full_significand"),
+        Structure(dense_dims(1, 2, 1, 3, 5, 8, 8), "zeros"),
+        Structure(dense_dims(1, 1, 1, 1, 1, 1, 1), "normal"),
+        Structure(dense_dims(1, 2, 1, 3, 0, 16, 8)),
+        Structure(dense_dims(1, 2, 1, 0, 5, 16, 8)),
+        Structure(dense_dims(0, 2, 1, 3, 5, 16, 8)),
+        Structure(dense_dims(1, 2, 1, 4, 7, 16, 0)),
+        Structure(dense_dims(1, 1, 1, 2, 1031, 8, 8), "normal"),
+        Structure(dense_dims(1, 1, 1, 131, 5, 8, 8), "normal", params=TOP),
+        Structure(dense_dims(1, 1, 1, 3, 9, 130, 130), "normal"),
     ),
     random=_random_attention,
 )

@@ -41,11 +41,14 @@ class Recipe:
         The cases that each run must hold, the ones with the most power first.
     random : function
         Draws dimensions, parameters and absent inputs; value class and layout are drawn by the caller.
+    unread : tuple of str
+        Inputs with cells that nothing may read, such as padding and pages not in use: NaN lies there.
     """
 
     classes: Mapping[str, Draw]
     curated: tuple[Structure, ...]
     random: Callable[[np.random.Generator], Structure]
+    unread: tuple[str, ...] = ()
 
 
 def pick(rng: np.random.Generator, choices: tuple[Any, ...]) -> Any:

@@ -1,0 +1,89 @@
+"""The attentions once more, as loops over Python floats: written from the formulas, without the oracle's code."""
+
+import math
+
+import numpy as np
+
+
+def weighted(scores, values, sink=-math.inf):
+    """Mean of the values (key -> list) under exp(score) and the log of the sum; a sink takes weight and gives 0."""
+    v_dim = len(next(iter(values.values()), []))
+    largest = max([*scores.values(), sink], default=-math.inf)
+    if any(math.isnan(score) for score in scores.values()):
+        return [math.nan] * v_dim, math.nan
+    if largest == -math.inf:
+        return None, -math.inf
+    weights = {j: math.exp(score - largest) for j, score in scores.items()}
+    total = math.fsum([*weights.values(), math.exp(sink - largest)])
+    mean = [math.fsum(weights[j] * values[j][d] for j in scores) / total for d in range(v_dim)]
+    return mean, largest + math.log(total)
+
+
+def sees(i, j, queries, keys, causal="none", left=-1, right=-1):
+    """Whether query i sees key j."""
+    ahead = j - i if causal == "top_left" else j - i - keys + queries
+    if causal != "none" and ahead > 0:
+        return False
+    if causal == "none" and right >= 0 and ahead > right:
+        return False
+    return left < 0 or -ahead <= left
+
+
+def score_of(q, k, scale, softcap=None):
+    score = scale * math.fsum(a * b for a, b in zip(q, k, strict=True))
+    return score if softcap is None else softcap * math.tanh(score / softcap)
+
+
+def one_head(q, k, v, scale, visible, softcap=None, added=lambda i, j: 0.0, sink=-math.inf):
+    """(queries, d), (keys, d), (keys, v_dim) as arrays; visible(i, j) and added(i, j) by index."""
+    out, lse = np.zeros((len(q), v.shape[1])), np.zeros(len(q))
+    q, k, v = q.tolist(), k.tolist(), v.tolist()
+    for i, row in enumerate(q):
+        scores = {}
+        for j, key in enumerate(k):
+            extra = added(i, j) if visible(i, j) else -math.inf
+            if extra > -math.inf:
+                scores[j] = score_of(row, key, scale, softcap) + extra
+        mean, lse[i] = weighted(scores, {j: v[j] for j in scores}, sink)
+        if mean:
+            out[i] = mean
+    return out, lse
+
+
+def flash_attention(
+    q, k, v, bias=None, alibi_slopes=None, sinks=None, causal="none", window_left=-1, window_right=-1, softcap=None,
+    alibi="distance", scale=None,
+):  # fmt: skip
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    batch, heads, queries, head_dim = q.shape
+    keys, group = k.shape[2], heads // k.shape[1]
+    out, lse = np.zeros((*q.shape[:3], v.shape[3])), np.zeros(q.shape[:3])
+    for b, h in np.ndindex(batch, heads):
+
+        def added(i, j, b=b, h=h):
+            extra = 0.0
+            if alibi_slopes is not None:
+                away = -abs(i + keys - queries - j) if alibi == "distance" else j - keys + 1
+                extra += float(alibi_slopes[h]) * away
+            return extra if bias is None else extra + float(bias[b, h, i, j])
+
+        out[b, h], lse[b, h] = one_head(
+            q[b, h], k[b, h // group], v[b, h // group],
+            head_dim**-0.5 if scale is None else scale,
+            lambda i, j: sees(i, j, queries, keys, causal, window_left, window_right),
+            softcap, added, -math.inf if sinks is None else float(sinks[h]),
+        )  # fmt: skip
+    return out, lse
+
+
+def attention_varlen(q, k, v, cu_q, cu_k, used=None, **params):
+    out, lse = np.zeros((*q.shape[:2], v.shape[2])), np.zeros(q.shape[1::-1])
+    for s in range(len(cu_q) - 1):
+        first, last = cu_k[s], cu_k[s + 1] if used is None else cu_k[s] + used[s]
+        rows = q[cu_q[s] : cu_q[s + 1]].transpose(1, 0, 2)[None]
+        mean, log_sum = flash_attention(
+            rows, k[first:last].transpose(1, 0, 2)[None], v[first:last].transpose(1, 0, 2)[None], **params
+        )
+        out[cu_q[s] : cu_q[s + 1]] = mean[0].transpose(1, 0, 2)
+        lse[:, cu_q[s] : cu_q[s + 1]] = log_sum[0]
+    return out, lse

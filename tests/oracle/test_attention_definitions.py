@@ -1,0 +1,94 @@
+"""The attentions against loops over Python floats, how their options relate, and what they refuse."""
+
+import attention_loops
+import numpy as np
+import pytest
+
+from oracle.cases import make_cases
+from oracle.cases.draw import curated_count
+from oracle.operator import find_operator
+from oracle.signature import InputError
+
+NAMES = ("flash_attention", "attention_varlen")
+
+
+def _close(value, other, case):
+    finite = other[np.isfinite(other)]
+    np.testing.assert_allclose(
+        value, other, rtol=1e-12, atol=1e-13 * np.abs(finite).max(initial=1.0), err_msg=str(case)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equals_loops_over_floats(name):
+    record = find_operator(name)
+    for case in make_cases(name, "float32", curated_count(name) + 6, seed=7):
+        inputs = case.inputs()
+        with np.errstate(all="ignore"):
+            expected = getattr(attention_loops, name)(*inputs.values(), **case.params)
+        for value, other in zip(record.value(inputs, case.params), expected, strict=True):
+            _close(value, other, case)
+
+
+def _dense(queries=2, keys=3, heads=2, kv_heads=1):
+    rng = np.random.default_rng(0)
+    shapes = ((1, heads, queries, 4), (1, kv_heads, keys, 4), (1, kv_heads, keys, 4))
+    return tuple(rng.standard_normal(shape) for shape in shapes)
+
+
+def test_a_sink_of_minus_infinity_is_none():
+    q, k, v = _dense()
+    flash = find_operator("flash_attention")
+    plain = flash(q, k, v, causal="bottom_right")
+    sunk = flash(q, k, v, sinks=np.full(2, -np.inf, np.float32), causal="bottom_right")
+    for one, other in zip(plain, sunk, strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_conventions_of_alibi_differ_by_a_constant_per_row_under_a_causal_mask():
+    q, k, v = _dense(3, 5)
+    flash, slopes = find_operator("flash_attention"), np.array([0.5, 0.25], np.float32)
+    out, lse = flash(q, k, v, alibi_slopes=slopes, causal="bottom_right")
+    other, other_lse = flash(q, k, v, alibi_slopes=slopes, causal="bottom_right", alibi="last_key")
+    np.testing.assert_allclose(out, other, rtol=1e-12)
+    distance = np.arange(2, -1, -1)  # of each query's diagonal from the last key
+    np.testing.assert_allclose(lse - other_lse, slopes[:, None].astype(float) * distance + np.zeros((1, 2, 3)))
+
+
+def test_plain_attention_is_the_one_without_options():
+    q, k, v = _dense(4, 6)
+    for causal in ("none", "top_left", "bottom_right"):
+        for one, other in zip(
+            find_operator("attention")(q, k, v, causal=causal),
+            find_operator("flash_attention")(q, k, v, causal=causal),
+            strict=True,
+        ):
+            assert np.array_equal(one, other)
+
+
+def test_what_is_refused():
+    q, k, v = _dense(heads=3, kv_heads=2)
+    with pytest.raises(InputError, match="heads = 3 must be a multiple of kv_heads = 2"):
+        find_operator("flash_attention")(q, k, v)
+    q, k, v = _dense()
+    with pytest.raises(InputError, match="window_left=-2 must be int >= -1"):
+        find_operator("flash_attention")(q, k, v, window_left=-2)
+    with pytest.raises(InputError, match=r"softcap=0\.0 must be"):
+        find_operator("flash_attention")(q, k, v, softcap=0.0)
+    with pytest.raises(InputError, match="alibi='sum' must be one of 'distance', 'last_key'"):
+        find_operator("flash_attention")(q, k, v, alibi="sum")
+
+
+def test_what_packed_attention_refuses():
+    varlen = find_operator("attention_varlen")
+    rows, edges = np.zeros((4, 1, 4)), np.array([0, 2, 4], np.int32)
+    with pytest.raises(InputError, match=r"cu_seqlens_q = \[0, 3, 2\] must rise from 0 to the number of tokens, 4"):
+        varlen(rows, rows, rows, np.array([0, 3, 2], np.int32), edges)
+    with pytest.raises(InputError, match=r"cu_seqlens_k = \[0, 2, 3\] must rise from 0 to the number of tokens, 4"):
+        varlen(rows, rows, rows, edges, np.array([0, 2, 3], np.int32))
+    with pytest.raises(InputError, match=r"seqused_k\[1\] = 3 exceeds the 2 keys of its sequence"):
+        varlen(rows, rows, rows, edges, edges, np.array([2, 3], np.int32))
+    with pytest.raises(InputError, match="seqused_k has 3 lengths for 2 sequences"):
+        varlen(rows, rows, rows, edges, edges, np.array([2, 2, 2], np.int32))
+    with pytest.raises(InputError, match="cu_seqlens_q is empty"):
+        varlen(rows, rows, rows, edges[:0], edges[:0])
