@@ -4,12 +4,8 @@ from __future__ import annotations
 
 PROFILES: dict[str, tuple[str, ...]] = {
     "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
-<<<<<<< HEAD
-    "dense-llm": ("batched_matmul",),
+    "dense-llm": ("batched_matmul", "attention", "attention_varlen", "flash_attention"),
     "moe-llm": ("grouped_matmul",),
     "quantised": ("quantise", "quantise_static"),
-=======
-    "dense-llm": ("attention", "attention_varlen", "flash_attention"),
->>>>>>> 21b7b4a (flash_attention with window, soft cap, ALiBi, bias and sinks, and attention of packed sequences)
 }
 """Operators by profile."""
