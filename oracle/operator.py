@@ -16,7 +16,16 @@ from oracle.choices import Choice, is_choice
 from oracle.error import ErrorBounded, envelope, exact
 from oracle.formats import Format, format_of, round_to
 from oracle.numerics import Numerics
-from oracle.signature import FLOAT_DTYPES, Array, InputError, Output, Signature, outputs_of, signature_of
+from oracle.signature import (
+    FLOAT_DTYPES,
+    Array,
+    InputError,
+    Output,
+    Signature,
+    dtype_source,
+    outputs_of,
+    signature_of,
+)
 
 Check = Callable[[Mapping[str, int], Mapping[str, Any]], "str | None"]
 
@@ -150,7 +159,14 @@ class Operator:
         for name in stage.arrays:
             if name not in known:
                 raise TypeError(f"{self.name}: stage argument {name} is neither an input nor an earlier output")
-        object.__setattr__(self, "signature", replace(self.signature, outputs=(*self.outputs, *outputs)))
+        sources = {name: dtype_source(hint) for name, hint in hints.items()}
+        dtype_arguments = {name: source for name, source in sources.items() if source is not None}
+        signature = replace(
+            self.signature,
+            outputs=(*self.outputs, *outputs),
+            dtype_arguments={**self.signature.dtype_arguments, **dtype_arguments},
+        )
+        object.__setattr__(self, "signature", signature)
         object.__setattr__(self, "stages", (*self.stages, stage))
         return self
 
@@ -247,7 +263,7 @@ class Operator:
         returned: Mapping[str, Array],
     ) -> Iterator[tuple[Output, Any]]:
         """Each output with its result; later stages get what was returned, or else the rounded result."""
-        complete = self.signature.complete(params)
+        complete = {**self.signature.complete(params), **self.signature.dtype_names(inputs)}
         for number, stage in enumerate(self.stages):
             with np.errstate(all="ignore"):
                 results = stage.run(arrays, complete)

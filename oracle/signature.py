@@ -6,7 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -68,6 +68,16 @@ class Output:
     def __post_init__(self) -> None:
         if self.like is None and self.dtype is None and self.chosen_by is None:
             raise TypeError(f"output {self.name}: say like=, dtype= or chosen_by=")
+
+
+@dataclass(frozen=True)
+class DtypeOf:
+    """Annotation of a keyword argument that is no parameter: it is given the dtype of an input, by name.
+
+    For rounding points in the middle of a formula, ``round_to_format(x, dtype)``.
+    """
+
+    input: str
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,12 @@ class Signature:
     params: dict[str, Param]
     outputs: tuple[Output, ...]
     dtypes: tuple[str, ...] = FLOAT_DTYPES
+    dtype_arguments: Mapping[str, str] = field(default_factory=dict)
+
+    def dtype_names(self, inputs: Mapping[str, Array | None]) -> dict[str, str]:
+        """What the arguments are given that take the dtype of an input."""
+        present = self.given(inputs)
+        return {name: present[source].dtype.name for name, source in self.dtype_arguments.items()}
 
     def complete(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters, defaults filled in.
@@ -266,14 +282,23 @@ def signature_of(name: str, function: Callable[..., Any], dtypes: tuple[str, ...
     hints = typing.get_type_hints(function, include_extras=True)
     inputs: dict[str, Input] = {}
     params: dict[str, Param] = {}
+    dtype_arguments: dict[str, str] = {}
     for argument in inspect.signature(function).parameters.values():
         if argument.name not in hints:
             raise TypeError(f"{name}: argument {argument.name} has no annotation")
-        if argument.kind is inspect.Parameter.KEYWORD_ONLY:
+        source = dtype_source(hints[argument.name])
+        if source is not None:
+            dtype_arguments[argument.name] = source
+        elif argument.kind is inspect.Parameter.KEYWORD_ONLY:
             params[argument.name] = _param(argument.name, hints[argument.name], argument.default)
         else:
             inputs[argument.name] = _input(name, argument.name, hints[argument.name], argument.default is None)
-    return Signature(name, inputs, params, outputs_of(name, hints.get("return")), dtypes)
+    return Signature(name, inputs, params, outputs_of(name, hints.get("return")), dtypes, dtype_arguments)
+
+
+def dtype_source(hint: Any) -> str | None:
+    """The input whose dtype an argument is given, if it is annotated so."""
+    return next((note.input for note in getattr(hint, "__metadata__", ()) if isinstance(note, DtypeOf)), None)
 
 
 def _input(operator: str, name: str, hint: Any, optional: bool) -> Input:

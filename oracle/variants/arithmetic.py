@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -47,6 +48,7 @@ exp = _imperfect(np.exp)
 exp2 = _imperfect(np.exp2)
 log = _imperfect(np.log)
 tanh = _imperfect(np.tanh)
+erf = _imperfect(np.vectorize(math.erf, otypes=[np.float64]))
 rsqrt = _imperfect(lambda x: x**-0.5)
 
 

@@ -1,5 +1,27 @@
 """Importing this module registers the variants of every family."""
 
-from oracle.variants import attention, attention_flash, gemm, gemm_batched, norm, quant, reduce, rope, softmax
+from oracle.variants import (
+    activation,
+    attention,
+    attention_flash,
+    gemm,
+    gemm_batched,
+    norm,
+    quant,
+    reduce,
+    rope,
+    softmax,
+)
 
-__all__ = ["attention", "attention_flash", "gemm", "gemm_batched", "norm", "quant", "reduce", "rope", "softmax"]
+__all__ = [
+    "activation",
+    "attention",
+    "attention_flash",
+    "gemm",
+    "gemm_batched",
+    "norm",
+    "quant",
+    "reduce",
+    "rope",
+    "softmax",
+]

@@ -43,6 +43,10 @@ Rows that see nothing come out as exactly 0 (weights 0, total 1) and exactly -in
 keys need ``initial=``. Grouped heads: reshape q to (batch, kv_heads, group, queries, d) and k to
 (batch, kv_heads, 1, keys, d). A quotient of a matrix product also covers kernels that divide the weights first.
 
+**Formulas that are equal**, of which a kernel may evaluate any: the value is that of the first::
+
+    either(1.0 + np.tanh(z), 2.0 * sigmoid(2.0 * z))
+
 **RoPE**: products and a sum; FMA is covered; untouched lanes are copied and so stay bitwise::
 
     c, s = cos[positions][:, None, :], sin[positions][:, None, :]
@@ -57,6 +61,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 ``np.sort``, ``np.rint`` and ``np.sign`` are refused on error-bounded arrays. Integer and bool arrays stay plain.
 """
 
+from oracle.vocabulary.alternatives import either
 from oracle.vocabulary.discrete import chosen, exact_value, located, whole
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
 from oracle.vocabulary.products import accumulate, chain, scaled
@@ -67,6 +72,7 @@ __all__ = [
     "accumulate",
     "chain",
     "chosen",
+    "either",
     "erf",
     "exact_value",
     "hull",

@@ -71,7 +71,11 @@ def chain(first: Any, *factors: Any) -> Any:
         roundings = np.where(np.isfinite(whole) & inexact, roundings, 0.0)
         own = plus_zero(_product_bound(inputs)) + roundings
         bound = np.maximum(plus_zero(result.bound), own * (1.0 + len(inputs) * numerics.unit_roundoff)) + extra
-        sigma = root_sum(result.sigma, np.minimum(extra, whole) + np.zeros_like(bound))
+        # what the first product rounds is known for one order only
+        others = np.sqrt(len(inputs) - 2.0) * numerics.unit_roundoff * whole * ROOT_THIRD
+        others = np.where(np.isfinite(whole) & inexact, others, 0.0)
+        typical = np.maximum(plus_zero(result.sigma), others)
+        sigma = root_sum(typical, np.minimum(extra, whole) + np.zeros_like(bound))
     return make(value, numerics, np.broadcast_to(bound, value.shape), sigma, result.common, True)
 
 
