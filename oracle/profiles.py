@@ -4,8 +4,8 @@ from __future__ import annotations
 
 PROFILES: dict[str, tuple[str, ...]] = {
     "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
-    "dense-llm": ("batched_matmul", "attention", "attention_varlen", "flash_attention"),
-    "moe-llm": ("grouped_matmul",),
+    "dense-llm": ("silu_and_mul", "gelu_and_mul", "batched_matmul", "attention", "attention_varlen", "flash_attention"),
+    "moe-llm": ("silu_and_mul", "swiglu_with_limit", "grouped_matmul",),
     "quantised": ("quantise", "quantise_static"),
 }
 """Operators by profile."""
