@@ -12,7 +12,7 @@ function make(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== null) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child !== null));
+  element.append(...children.flat(Infinity).filter((child) => child !== null));
   return element;
 }
 
@@ -61,7 +61,7 @@ function histogram(margins, title) {
   const most = Math.max(1, ...bins, beyond);
   const said = bins.map((count, i) => `${(i / 10).toFixed(1)} to ${((i + 1) / 10).toFixed(1)}: ${count}`);
   const picture = drawn("svg", {
-    viewBox: `0 0 ${step * 11 + 30} ${height + top + 34}`, width: step * 11 + 30, role: "img",
+    viewBox: `-8 0 ${step * 11 + 38} ${height + top + 34}`, width: step * 11 + 38, role: "img",
     "aria-label": `${title}. ${said.join(", ")}, beyond the bound: ${beyond}`,
   });
   [...bins, beyond].forEach((count, i) => {
@@ -136,7 +136,7 @@ function cell(result) {
 function showGrid() {
   const { columns, visible } = chosen();
   const several = backends.length > 1;
-  const names = ["operator", "kernel", ...(several ? ["backend"] : []), ...columns];
+  const names = [several ? "operator, kernel, backend" : "operator, kernel", ...columns];
   const head = make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name))));
   const body = make("tbody");
   let before = null;
@@ -148,9 +148,13 @@ function showGrid() {
     const line = make(
       "tr",
       { class: first ? "first" : null },
-      make("th", { scope: "row" }, first ? row.operator : make("span", { class: "quiet" }, row.operator)),
-      make("td", { class: "kernel" }, row.kernel),
-      several ? make("td", { class: "backend" }, backendOf(row.report)) : null,
+      make(
+        "th",
+        { scope: "row" },
+        make("span", { class: first ? null : "again" }, row.operator),
+        make("span", { class: "kernel" }, ` ${row.kernel}`),
+        several ? make("span", { class: "backend" }, backendOf(row.report)) : null,
+      ),
     );
     for (const column of columns) {
       const result = row.results.get(column);
@@ -221,13 +225,20 @@ function neighbourhood(element) {
     });
     return make("tr", {}, make("th", { scope: "row" }, String(row + y)), cells);
   });
+  const frame = make("div", { class: "scroll", tabindex: "0" }, make("table", { class: "near" }, head, body));
   return make(
     "div",
     {},
     make("h3", {}, "Around the worst element"),
     make("p", { class: "quiet" }, "What was returned; ✗ is not accepted. Rows and columns are the last two indices."),
-    make("div", { class: "scroll", tabindex: "0" }, make("table", { class: "near" }, head, body)),
+    frame,
   );
+}
+
+/** Scroll a table sideways so that one cell is in the middle. */
+function centre(cell) {
+  const frame = cell?.closest(".scroll");
+  if (frame) frame.scrollLeft = cell.offsetLeft - (frame.clientWidth - cell.offsetWidth) / 2;
 }
 
 function worstElement(element) {
@@ -237,7 +248,7 @@ function worstElement(element) {
     ["accepted", element.low === element.high ? String(element.low) : `${element.low} … ${element.high}`],
     ["rule", element.rule],
   ];
-  return make("dl", {}, facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
+  return make("dl", {}, facts.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
 function source(place) {
@@ -263,7 +274,9 @@ function failureDetails(failure, open) {
   if (failure.detail && !failure.findings.length) parts.push(make("pre", { tabindex: "0" }, failure.detail.trimEnd()));
   parts.push(make("h3", {}, "Run it again"), copyable(failure.command));
   const title = make("summary", {}, badge(failure.verdict), ` ${failure.reason} · ${caseText(failure.case)}`);
-  return make("details", { class: "failure", open: open ? "" : null }, title, parts);
+  const details = make("details", { class: "failure", open: open ? "" : null }, title, parts);
+  details.addEventListener("toggle", () => centre(details.querySelector(".near .worst")));
+  return details;
 }
 
 function triedTable(result) {
@@ -324,8 +337,9 @@ function shut() {
 
 function showFrame() {
   const seeds = unique(reports.map((report) => report.seed)).join(", ");
-  at("who").textContent = `backend ${backends.join("; ")} · seed ${seeds}`;
-  document.title = `refsim report: ${backends.join("; ")}`;
+  const who = backends.length > 2 ? `${backends.length} backends` : backends.join("; ");
+  at("who").textContent = `${who} · seed ${seeds}`;
+  document.title = `refsim report: ${who}`;
   const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0]));
   for (const row of rows) for (const result of row.results.values()) counts[result.verdict] += 1;
   for (const verdict of VERDICTS.filter((one) => counts[one])) {
@@ -347,11 +361,11 @@ function showFrame() {
     at("costs").append(
       make("details", {}, make("summary", {}, cost.kernel), make("pre", { tabindex: "0" }, `${cost.table}\n\n${cost.lines}`)),
     );
-  for (const report of reports) {
-    const facts = [["backend", report.backend], ["device", report.device], ["seed", String(report.seed)]];
-    facts.push(...Object.entries(report.environment));
-    const list = make("dl", {}, facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
-    at("environment").append(make("details", {}, make("summary", {}, `Environment: ${backendOf(report)}`), list));
+  for (const environment of unique(reports.map((report) => JSON.stringify(report.environment)))) {
+    const made = reports.filter((report) => JSON.stringify(report.environment) === environment);
+    const facts = Object.entries({ backend: unique(made.map(backendOf)).join("; "), ...JSON.parse(environment) });
+    const list = make("dl", {}, facts.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
+    at("environment").append(make("details", {}, make("summary", {}, "Environment"), list));
   }
 }
 

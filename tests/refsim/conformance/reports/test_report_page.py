@@ -1,0 +1,213 @@
+"""The HTML page: the data in it without a browser, and in a real one where Playwright and Chromium are installed."""
+
+import json
+import os
+import re
+import shutil
+
+import pytest
+from example_reports import all_kinds
+
+from refsim.conformance import Report
+from refsim.conformance.reports import to_json, write
+
+CHROMIUM = os.environ.get("REFSIM_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+FAILING = '#grid button[aria-label^="rmsnorm norm_without_eps float32: FAIL"]'
+
+
+def data_of(page):
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+def test_the_page_holds_the_reports_and_nothing_from_elsewhere():
+    page = write(all_kinds(), "html")
+    assert data_of(page) == {"reports": [to_json(report) for report in all_kinds()]}
+    assert re.findall(r"</script>", page) == ["</script>"] * 2
+    assert "{{" not in page.replace(json.dumps(data_of(page)), "")
+    assert "default-src 'none'" in page
+    assert not re.findall(r"""(?:src|href)=|url\(|@import|fetch\(|XMLHttpRequest|https?://(?!www\.w3\.org/)""", page)
+
+
+def test_braces_and_markup_of_the_judged_stay_data():
+    report = Report("{{script}}</script><!--", "<script>", 0)
+    (shown,) = data_of(write([report], "html"))["reports"]
+    assert (shown["backend"], shown["device"]) == ("{{script}}</script><!--", "<script>")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on PATH: apt-get install chromium, or set REFSIM_CHROMIUM")
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def shown(browser, tmp_path):
+    """The page in a browser without network; whatever it logs, raises or asks for fails the test."""
+    path = tmp_path / "report.html"
+    path.write_text(write(all_kinds(), "html"), encoding="utf-8")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    trouble = []
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda request: None if request.url == path.as_uri() else trouble.append(request.url))
+    page.goto(path.as_uri())
+    yield page
+    context.close()
+    assert trouble == []
+
+
+def cells(page):
+    return [
+        button.split(":")[0] for button in page.eval_on_selector_all("#grid button", "all => all.map(b => b.ariaLabel)")
+    ]
+
+
+def test_the_grid_shows_every_result_and_filters(shown):
+    every = [
+        "rmsnorm norm float32", "rmsnorm norm float16", "rmsnorm norm_without_eps float32",
+        "rmsnorm norm_without_eps float16", "rmsnorm raising float32", "rmsnorm refusing float32",
+        "rmsnorm racing float32", "sum sum_of_nans float32",
+    ]  # fmt: skip
+    assert cells(shown) == every
+    shown.fill("#find", "NANS sum")
+    assert cells(shown) == ["sum sum_of_nans float32"]
+    assert shown.inner_text("#shown") == "1 of 8 results"
+    shown.fill("#find", "")
+    shown.select_option("#dtype", "float16")
+    assert cells(shown) == ["rmsnorm norm float16", "rmsnorm norm_without_eps float16"]
+    shown.select_option("#dtype", "")
+    shown.select_option("#backend", "mine.py:racing on sim:sm_90")
+    assert cells(shown) == ["rmsnorm racing float32"]
+    shown.select_option("#backend", "")
+    shown.click("#tally .PASS")
+    shown.click("#tally .UNSUPPORTED")
+    assert cells(shown) == [name for name in every if " norm " not in name and "refusing" not in name]
+    shown.click("#tally .PASS")
+    shown.click("#tally .UNSUPPORTED")
+    assert cells(shown) == every
+
+
+def test_a_failure_opens_its_detail(shown):
+    shown.click(FAILING)
+    report = all_kinds()[1]
+    result = report.results[0]
+    assert shown.inner_text("#detail h2") == "rmsnorm × norm_without_eps × float32"
+    assert shown.locator("#detail details.failure").count() == len(result.failures)
+    first = shown.locator("#detail details.failure").first
+    assert first.get_attribute("open") is not None
+    assert result.failures[0].message in first.inner_text()
+    worst = result.failures[0].element
+    assert float(first.locator(".near .worst").inner_text().strip("✗ ")) == pytest.approx(worst.got, rel=1e-8)
+    assert first.locator(".near td").count() == sum(map(len, worst.around.got))
+    assert first.locator(".near .outside").count() == sum(map(sum, worst.around.outside))
+    assert first.locator(".command pre").inner_text() == to_json(report)["results"][0]["failures"][0]["command"]
+    shown.click("#detail .all-cases summary")
+    assert shown.locator("#detail .tried tbody tr").count() == len(result.tried) == 24
+
+
+def test_every_case_has_the_command_that_the_json_has(shown):
+    shown.click(FAILING)
+    shown.click("#detail .all-cases summary")
+    failing = next(i for i, tried in enumerate(all_kinds()[1].results[0].tried) if tried.verdict.value == "FAIL")
+    row = shown.locator("#detail .tried tbody tr").nth(failing)
+    row.get_by_role("button", name="command").click()
+    wanted = to_json(all_kinds()[1])["results"][0]["failures"][0]["command"]
+    assert row.locator(".command pre").inner_text().replace('":', '": ').replace(',"', ', "') == wanted
+
+
+def test_the_histogram_counts_the_margins(shown):
+    shown.click(FAILING)
+    margins = [tried.margin for tried in all_kinds()[1].results[0].tried if tried.margin is not None]
+    said = shown.get_attribute("#detail .margins svg", "aria-label")
+    assert said.endswith(f"beyond the bound: {sum(margin > 1 for margin in margins)}")
+    assert f"0.0 to 0.1: {sum(margin < 0.1 for margin in margins)}, " in said
+    assert sum(map(int, re.findall(r": (\d+)", said))) == len(margins)
+
+
+def test_a_finding_stands_at_its_line_of_source(shown):
+    shown.click('#grid button[aria-label^="rmsnorm racing"]')
+    hit = shown.locator("#detail .finding .hit").first
+    assert "total[0] += x[cuda.blockIdx.x, cuda.threadIdx.x]" in hit.inner_text()
+    note = shown.locator("#detail .finding .note").first.inner_text()
+    assert "thread (" in note
+
+
+def test_what_the_judged_say_is_text(shown):
+    shown.click('#grid button[aria-label^="rmsnorm raising"]')
+    assert "</script><b>no luck</b>" in shown.inner_text("#detail")
+    assert shown.locator("#detail b").count() == 0
+
+
+def test_the_keyboard_is_enough(shown):
+    focused = "document.activeElement.ariaLabel ?? document.activeElement.id"
+    shown.keyboard.press("/")
+    assert shown.evaluate(focused) == "find"
+    for _ in range(3):  # dtype, backend, grid
+        shown.keyboard.press("Tab")
+    assert shown.evaluate(focused).startswith("rmsnorm norm float32: PASS")
+    shown.keyboard.press("ArrowDown")
+    shown.keyboard.press("ArrowRight")
+    assert shown.evaluate(focused).startswith("rmsnorm norm_without_eps float16: FAIL")
+    shown.keyboard.press("ArrowDown")  # nothing below in this column
+    assert shown.evaluate(focused).startswith("rmsnorm norm_without_eps float16: FAIL")
+    shown.keyboard.press("Enter")
+    assert shown.inner_text("#detail h2") == "rmsnorm × norm_without_eps × float16"
+    assert shown.evaluate("document.activeElement.id") == "detail"
+    shown.keyboard.press("Escape")
+    assert shown.locator("#detail > *").count() == 0
+    assert shown.evaluate(focused).startswith("rmsnorm norm_without_eps float16: FAIL")
+
+
+CONTRAST = """() => {
+  const light = (text) => {
+    const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((c) => c / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    const paper = getComputedStyle(element).backgroundColor;
+    return /, 0\\)$/.test(paper) ? behind(element.parentElement) : paper;
+  };
+  return [...document.querySelectorAll("p, summary, td, th, button, pre, dd, dt, label")]
+    .filter((element) => element.checkVisibility() && element.innerText.trim())
+    .map((element) => {
+      const [one, other] = [light(getComputedStyle(element).color), light(behind(element))];
+      return [(Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05), element.className || element.tagName];
+    });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_can_be_read(shown, scheme):
+    shown.emulate_media(color_scheme=scheme)
+    shown.click(FAILING)
+    ratios = shown.evaluate(CONTRAST)
+    assert len(ratios) > 50
+    assert min(ratios)[0] >= 4.5, min(ratios)  # WCAG 2.1, level AA
+    paper = shown.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 27)"}[scheme]
+
+
+@pytest.mark.parametrize("width", [360, 800, 1440])
+def test_nothing_sticks_out_of_the_window(shown, width):
+    shown.set_viewport_size({"width": width, "height": 800})
+    for label in ("rmsnorm norm_without_eps float32", "rmsnorm racing", "rmsnorm raising"):
+        shown.click(f'#grid button[aria-label^="{label}"]')
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_empty_report_says_so(browser, tmp_path):
+    path = tmp_path / "empty.html"
+    path.write_text(write([Report("b", "d", 0)], "html"), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert "nothing ran" in page.inner_text("#shown")
+    page.close()
