@@ -5,7 +5,16 @@ from __future__ import annotations
 PROFILES: dict[str, tuple[str, ...]] = {
     "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
     "dense-llm": ("silu_and_mul", "gelu_and_mul", "batched_matmul", "attention", "attention_varlen", "flash_attention"),
-    "moe-llm": ("silu_and_mul", "swiglu_with_limit", "grouped_matmul",),
-    "quantised": ("quantise", "quantise_static"),
+    "moe-llm": (
+        "silu_and_mul",
+        "swiglu_with_limit",
+        "grouped_matmul",
+    ),
+    "quantised": (
+        "quantise",
+        "quantise_static",
+        "matmul_a8w8",
+        "matmul_a8w8_block_scaled",
+    ),
 }
 """Operators by profile."""

@@ -1,5 +1,27 @@
 """The operators, one file per family; importing this package registers them all."""
 
-from oracle.ops import activation, attention, attention_flash, gemm, gemm_batched, norm, quant, reduce, rope
+from oracle.ops import (
+    activation,
+    attention,
+    attention_flash,
+    gemm,
+    gemm_batched,
+    gemm_quantised,
+    norm,
+    quant,
+    reduce,
+    rope,
+)
 
-__all__ = ["activation", "attention", "attention_flash", "gemm", "gemm_batched", "norm", "quant", "reduce", "rope"]
+__all__ = [
+    "activation",
+    "attention",
+    "attention_flash",
+    "gemm",
+    "gemm_batched",
+    "gemm_quantised",
+    "norm",
+    "quant",
+    "reduce",
+    "rope",
+]

@@ -33,7 +33,6 @@ def gate_and_value(x: Any, bias: Any, pairing: str) -> tuple[Any, Any]:
     return biased[..., 0::2], biased[..., 1::2]
 
 
-
 @operator(family="activation", check=even_width)
 def silu_and_mul(
     x: Annotated[Array, Floats("rows width")],

@@ -10,40 +10,44 @@ from oracle.formats import format_of
 from oracle.relations.relation import Run, difference, relation
 from oracle.signature import Array
 
-PLAIN = ("matmul", "batched_matmul", "grouped_matmul")
+PRODUCTS = ("matmul", "batched_matmul", "grouped_matmul", "matmul_a8w8", "matmul_a8w8_block_scaled")
 
 
-def _factor(array: Array, values: Array) -> Array:
-    """New values in a factor's dtype."""
-    return np.ascontiguousarray(values).astype(array.dtype)
+def _times(array: Array, factor: float) -> Array:
+    """An array times a power of two or -1, in its own dtype."""
+    return (array.astype(np.float64) * factor).astype(array.dtype)
 
 
 def _copies(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs row-major: two runs that are compared find them alike in memory."""
-    return {name: None if array is None else np.ascontiguousarray(array) for name, array in inputs.items()}
+    """The inputs row-major, so that two runs that are compared find them alike in memory; int8 without -128."""
+    copies = {name: None if array is None else np.ascontiguousarray(array) for name, array in inputs.items()}
+    return {
+        name: np.maximum(array, -127) if array is not None and array.dtype == np.int8 else array
+        for name, array in copies.items()
+    }
 
 
-@relation(*PLAIN)
+@relation(*PRODUCTS)
 def negation_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """With a and what is added negated, the result is the negative one bit for bit."""
     inputs = _copies(inputs)
     (straight,) = run(inputs, params)
     negated = {
-        name: _factor(array, -array) for name, array in inputs.items() if name in ("a", "bias") and array is not None
+        name: _times(array, -1.0) for name, array in inputs.items() if name in ("a", "bias") and array is not None
     }
     (turned,) = run({**inputs, **negated}, params)
     return difference(-turned, straight, "with a and the bias negated, and the result negated")
 
 
-@relation(*PLAIN)
+@relation(*PRODUCTS)
 def doubling_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
-    """With a and what is added doubled, the result doubles bit for bit, where nothing leaves the normal range."""
+    """With a (or its scales) and what is added doubled, the result doubles bit for bit, within the normal range."""
     inputs = _copies(inputs)
     (straight,) = run(inputs, params)
     doubled = {
-        name: _factor(array, array * array.dtype.type(2))
+        name: _times(array, 2.0)
         for name, array in inputs.items()
-        if name in ("a", "bias") and array is not None
+        if name in ("a_scale" if "a_scale" in inputs else "a", "bias") and array is not None
     }
     (double,) = run({**inputs, **doubled}, params)
     number_format = format_of(straight.dtype)
@@ -52,7 +56,7 @@ def doubling_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any
     return difference(np.where(inside, double, 0), np.where(inside, straight * straight.dtype.type(2), 0), "a doubled")
 
 
-@relation(*PLAIN)
+@relation(*PRODUCTS)
 def other_rows_do_not_matter(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """A row of the result is the same bits when the first row of a, and only that, is negated; in a batch, a matrix."""
     inputs = _copies(inputs)
@@ -62,6 +66,6 @@ def other_rows_do_not_matter(run: Run, inputs: dict[str, Any], params: dict[str,
     (straight,) = run(inputs, params)
     other = a.copy()
     first = (slice(None), 0) if params.get("transpose_a") else (0,)
-    other[first] = -other[first]
+    other[first] = _times(other[first], -1.0)
     (changed,) = run({**inputs, "a": other}, params)
     return difference(changed[1:], straight[1:], "with another first row")

@@ -22,6 +22,10 @@ How to write the operators of this package
     product = a @ b
     return product if bias is None else accumulate(product, bias)
 
+**Product of quantised codes**: scales on the codes or on partial sums, each a factor that broadcasts::
+
+    product = scaled_matmul(a, (a_scale[:, None],), b.T, (b_scale,))
+
 **RMSNorm**: ``x / sqrt(..) * w``, ``x * rsqrt(..) * w``, ``(x * w) * r`` are one freedom, `chain`::
 
     mean_square = np.mean(x * x, axis=-1, keepdims=True)
@@ -65,6 +69,7 @@ from oracle.vocabulary.alternatives import either
 from oracle.vocabulary.discrete import chosen, exact_value, located, whole
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
 from oracle.vocabulary.products import accumulate, chain, scaled
+from oracle.vocabulary.quantised import scaled_matmul
 from oracle.vocabulary.roundings import may_round, round_to_format
 from oracle.vocabulary.softmax import hull, pivot, rescaled
 
@@ -83,6 +88,7 @@ __all__ = [
     "round_to_format",
     "rsqrt",
     "scaled",
+    "scaled_matmul",
     "sigmoid",
     "softplus",
     "whole",

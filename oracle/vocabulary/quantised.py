@@ -55,16 +55,14 @@ def _regrouped(product: ErrorBounded, a: Array, a_scales: list[Array], b: Array,
     extra = np.where(holds_exactly(numerics, facts), 0.0, roundings * numerics.unit_roundoff * facts.magnitude)
     fmt = numerics.format
     least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
-    sizes = [_range(array) for array in (a, b, *factors)]
-    if math.prod(min(low, 1.0) for low, _ in sizes) < fmt.min_normal:
+    codes = np.matmul(np.abs(a), np.abs(b))
+    rest = _largest(a_scales, a.shape, -1) * _largest(b_scales, b.shape, -2)
+    if math.prod(min(_least(array), 1.0) for array in (a, b, *factors)) < fmt.min_normal:
         # any group of the factors may have lost a subnormal part, which meets the largest of all others
-        codes = np.matmul(np.abs(a), np.abs(b))
-        rest = math.prod(max(high, 1.0) for _, high in sizes[2:])
         lost = least * len(factors) * rest * (codes + facts.terms)
         extra = extra + np.where(facts.magnitude > 0.0, lost, 0.0)
-    if math.prod(max(high, 1.0) for _, high in sizes) * np.shape(a)[-1] > fmt.max:
-        reach = np.matmul(np.abs(a), np.abs(b)) * math.prod(max(high, 1.0) for _, high in sizes[2:])
-        extra = np.where((reach > fmt.max) & np.isfinite(product.value), np.inf, extra)
+    reach = np.maximum(codes, 1.0) * rest
+    extra = np.where((reach > fmt.max) & np.isfinite(product.value), np.inf, extra)
     extra = np.where(np.isfinite(product.value), extra, 0.0)
     likely = roundings * numerics.unit_roundoff * ROOT_THIRD * (np.abs(product.value) + np.sqrt(facts.squares))
     likely = np.where(extra > 0.0, np.minimum(likely, extra), 0.0)
@@ -80,8 +78,16 @@ def _regrouped(product: ErrorBounded, a: Array, a_scales: list[Array], b: Array,
     return result
 
 
-def _range(x: Array) -> tuple[float, float]:
-    """The least and the largest magnitude of the finite elements other than 0; 1 and 1 where there are none."""
+def _least(x: Array) -> float:
+    """The least magnitude of the finite elements other than 0; 1 where there are none."""
     size = np.abs(x)
-    size = size[(size > 0.0) & np.isfinite(size)]
-    return (float(size.min()), float(size.max())) if size.size else (1.0, 1.0)
+    return float(np.min(size, where=(size > 0.0) & np.isfinite(size), initial=1.0))
+
+
+def _largest(scales: list[Array], shape: tuple[int, ...], axis: int) -> Array:
+    """The largest product of some of the scales on each row (axis -1) or column (axis -2) of codes."""
+    largest = np.ones(shape)
+    for scale in scales:
+        size = np.abs(scale)
+        largest = largest * np.maximum(np.where(np.isfinite(size), size, 1.0), 1.0)
+    return np.asarray(largest.max(axis=axis, keepdims=True))

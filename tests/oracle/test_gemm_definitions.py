@@ -43,17 +43,36 @@ def grouped_matmul(a, b, ends, bias):
     return out
 
 
+def matmul_a8w8(a, b, a_scale, b_scale, bias, out_dtype):
+    out = np.zeros((len(a), len(b)))
+    for i, j in np.ndindex(out.shape):
+        out[i, j] = dot(a[i], b[j]) * number(a_scale[i]) * number(b_scale[j]) + (0 if bias is None else number(bias[j]))
+    return out
+
+
+def matmul_a8w8_block_scaled(a, b, a_scale, b_scale, bias, block, out_dtype):
+    out = np.zeros((len(a), len(b)))
+    for i, j in np.ndindex(out.shape):
+        for k in range(a.shape[1]):
+            scale = number(a_scale[i, k // block]) * number(b_scale[j // block, k // block])
+            out[i, j] += number(a[i, k]) * number(b[j, k]) * scale
+        out[i, j] += 0 if bias is None else number(bias[j])
+    return out
+
+
 DEFINITIONS = {
     "batched_matmul": batched_matmul,
     "grouped_matmul": grouped_matmul,
+    "matmul_a8w8": matmul_a8w8,
+    "matmul_a8w8_block_scaled": matmul_a8w8_block_scaled,
 }
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_equals_loops_over_scalars(name):
     record = OPERATORS[name]
-    dtype = "float32" if "float32" in record.dtypes else record.dtypes[-1]
-    cases = [case for case in make_cases(name, dtype, 32, seed=7) if np.prod(list(case.dims.values())) < 1e5]
+    dtype = "float32" if "float32" in record.dtypes else record.dtypes[0]
+    cases = [case for case in make_cases(name, dtype, 32, seed=7) if np.prod(list(case.dims.values())) < 3e5]
     assert len(cases) >= 20
     for case in cases:
         inputs = case.inputs()
@@ -77,6 +96,7 @@ def test_example_and_documentation(name):
         assert argument in record.doc, argument
 
 
+CODES, ROW = np.ones((4, 33), np.int8), np.ones(4, np.float32)
 A = np.ones((4, 3), np.float32)
 B = np.ones((2, 3, 5), np.float32)
 
@@ -90,6 +110,21 @@ B = np.ones((2, 3, 5), np.float32)
         ("grouped_matmul", (A, B, np.array([2, 5])), {}, "not exceed rows = 4"),
         ("grouped_matmul", (A, B, np.array([2])), {}, "dimension groups"),
         ("grouped_matmul", (A, B, np.array([-1, 2])), {}, "ends[0] = -1"),
+        ("matmul_a8w8", (CODES, CODES, ROW, ROW[:3]), {}, "dimension n is 3 in b_scale"),
+        ("matmul_a8w8", (CODES, CODES, ROW, ROW), {"out_dtype": "int8"}, "out_dtype='int8'"),
+        ("matmul_a8w8", (CODES, CODES.astype(np.float32), ROW, ROW), {}, "b has dtype float32"),
+        (
+            "matmul_a8w8_block_scaled",
+            (CODES, CODES, ROW[:, np.newaxis], ROW[:1, np.newaxis]),
+            {"block": 32},
+            "k = 33 has 2 blocks of 32, but the scales have k_blocks = 1",
+        ),
+        (
+            "matmul_a8w8_block_scaled",
+            (CODES, CODES, ROW[:, np.newaxis], ROW[:2, np.newaxis]),
+            {},
+            "n = 4 has 1 blocks of 128, but the scales have n_blocks = 2",
+        ),
     ],
 )
 def test_refuses_what_is_outside_the_specification(name, arrays, params, words):

@@ -1,10 +1,21 @@
 """Recipes: for each operator, which cases are worth drawing and how its inputs go together."""
 
-from oracle.cases.recipes import activation, attention, attention_flash, gemm, gemm_batched, norm, quant, reduce, rope
+from oracle.cases.recipes import (
+    activation,
+    attention,
+    attention_flash,
+    gemm,
+    gemm_batched,
+    gemm_quantised,
+    norm,
+    quant,
+    reduce,
+    rope,
+)
 from oracle.cases.recipes.recipe import Recipe, Structure
 
 RECIPES: dict[str, Recipe] = {}
-for _family in (activation, attention, attention_flash, gemm, gemm_batched, norm, quant, reduce, rope):
+for _family in (activation, attention, attention_flash, gemm, gemm_batched, gemm_quantised, norm, quant, reduce, rope):
     RECIPES.update(_family.RECIPES)
 
 __all__ = ["RECIPES", "Recipe", "Structure", "recipe_of"]
