@@ -1,7 +1,7 @@
-"""Choices: integer results of which several may be right, because the numbers they depend on are not exact.
+"""Choices: results of a few values of which several may be right, because the numbers they depend on are not exact.
 
-A stage of an operator returns one of these in the place of an array of integers; `oracle.vocabulary.chosen` and
-`oracle.vocabulary.located` make them. The value that the definition itself gives is in ``ids``.
+A stage of an operator returns one of these in the place of an array of integers or codes; `oracle.vocabulary.chosen`,
+`located` and `stepped` make them. The value that the definition itself gives is in ``ids``.
 """
 
 from __future__ import annotations
@@ -95,9 +95,33 @@ class Selection:
         return wrong
 
 
-Choice = Interval | Selection
+@dataclass(frozen=True)
+class Span:
+    """Numbers of a format that may lie anywhere between two ends.
+
+    Attributes
+    ----------
+    ids, lowest, highest : float64 array (...)
+        What the definition gives, and the least and the greatest that is right. NaN stands for NaN alone.
+    free : bool array (...), optional
+        Where the definition says nothing, and anything may be returned.
+    """
+
+    ids: Array
+    lowest: Array
+    highest: Array
+    free: Array | None = None
+
+    def wrong(self, got: Array) -> Array:
+        """Which elements of an array of numbers are not right."""
+        number = got.astype(np.float64)
+        right = (number >= self.lowest) & (number <= self.highest) | np.isnan(number) & np.isnan(self.ids)
+        return ~(right if self.free is None else right | self.free)
+
+
+Choice = Interval | Selection | Span
 
 
 def is_choice(value: Any) -> bool:
     """Whether a stage's result is a choice."""
-    return isinstance(value, Interval | Selection)
+    return isinstance(value, Choice)

@@ -1,7 +1,8 @@
 """The table of number formats: one record each, with its range, its special values and its overflow rule.
 
 Sources: IEEE 754-2019 (float64, float32, float16), OCP 8-bit Floating Point Specification 1.0 (e4m3fn, e5m2), OCP
-Microscaling Formats 1.0 (e8m0, e2m1), Noune et al. 2022, "8-bit numerical formats for deep neural networks" (fnuz).
+Microscaling Formats 1.0 (e8m0, e2m3, e3m2, e2m1), Noune et al. 2022, "8-bit numerical formats for deep neural
+networks" (fnuz).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Format:
         others go to the nearest finite value, as the conversion instructions of GPUs do (``cvt.rn.satfinite``, which
         does so for float8_e5m2 too: pass ``saturate=True`` to model that).
     dtype : numpy.dtype
-        The array type that holds it (4-bit formats take a byte per element there).
+        The array type that holds it (4-bit and 6-bit formats take a byte per element there).
     """
 
     name: str
@@ -191,9 +192,12 @@ FORMATS: dict[str, Format] = {
         _floating("float8_e5m2", ml_dtypes.float8_e5m2, 5, 2, nan="ieee"),
         _floating("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, 5, 2, nan="negative_zero", bias=16),
         _E8M0,
+        _floating("float6_e2m3fn", ml_dtypes.float6_e2m3fn, 2, 3, nan="none"),
+        _floating("float6_e3m2fn", ml_dtypes.float6_e3m2fn, 3, 2, nan="none"),
         _floating("float4_e2m1fn", ml_dtypes.float4_e2m1fn, 2, 1, nan="none"),
         _integer("int8", np.int8, 8),
         _integer("int4", ml_dtypes.int4, 4),
+        _integer("uint4", ml_dtypes.uint4, 4, signed=False),
     )
 }
 """Every format by name."""

@@ -11,19 +11,19 @@ from oracle.formats import format_of
 from oracle.operator import operator
 from oracle.ops.quant_blocks import Block, in_blocks, over_blocks, scales_fit
 from oracle.signature import Array, Floats, Output, Range
-from oracle.vocabulary import whole
+from oracle.vocabulary import coded
 
 SHORT_FLOATS = ("float16", "bfloat16", "float32")
 EIGHT_BITS = Literal["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "int8"]
 
 
-def _coded(ratio: Any, to: str, rounding: str) -> Any:
+def _stored(ratio: Any, to: str, rounding: str) -> Any:
     """Ratios as codes: saturated, and a NaN is 0 where the format has none."""
     target = format_of(to)
     if not target.has_nan:
         ratio = np.where(np.isnan(ratio), 0.0, ratio)
     if target.is_integer:
-        return whole(ratio, to, "toward_zero" if rounding == "toward_zero" else "nearest_even")
+        return coded(ratio, to, "toward_zero" if rounding == "toward_zero" else "nearest_even")
     return np.clip(ratio, -target.max, target.max)
 
 
@@ -121,7 +121,7 @@ def codes(
 ) -> Annotated[Array, Output("codes", chosen_by="to")]:
     """The codes, from the scale that was returned."""
     x = x if smooth is None else x * smooth
-    result: Array = _coded(x / over_blocks(scale, block, *x.shape), to, rounding)
+    result: Array = _stored(x / over_blocks(scale, block, *x.shape), to, rounding)
     return result
 
 
@@ -174,5 +174,5 @@ def quantise_static(
     >>> quantise_static(np.array([[1.0, -300.0]], np.float32), np.array([[0.5]], np.float32), to="int8")
     array([[   2, -128]])
     """
-    result: Array = _coded(x / over_blocks(scale, block, *x.shape), to, rounding)
+    result: Array = _stored(x / over_blocks(scale, block, *x.shape), to, rounding)
     return result

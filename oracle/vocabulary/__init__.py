@@ -66,7 +66,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 """
 
 from oracle.vocabulary.alternatives import either
-from oracle.vocabulary.discrete import chosen, exact_value, located, whole
+from oracle.vocabulary.discrete import chosen, coded, exact_value, located, stepped
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
 from oracle.vocabulary.products import accumulate, chain, scaled
 from oracle.vocabulary.quantised import scaled_matmul
@@ -77,6 +77,7 @@ __all__ = [
     "accumulate",
     "chain",
     "chosen",
+    "coded",
     "either",
     "erf",
     "exact_value",
@@ -91,5 +92,5 @@ __all__ = [
     "scaled_matmul",
     "sigmoid",
     "softplus",
-    "whole",
+    "stepped",
 ]

@@ -1,17 +1,18 @@
-"""Integer results that depend on inexact numbers: `chosen`, `located`, `whole`; `exact_value` for those that do not."""
+"""Results of a few values that depend on inexact numbers: `chosen`, `located`, `stepped`, `coded`; `exact_value`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from oracle.choices import Interval, Selection
+from oracle.choices import Interval, Selection, Span
 from oracle.error.array import ErrorBounded
 from oracle.error.fields import Array, plus_zero
 from oracle.error.registry import UndecidableError
 from oracle.error.settle import settle
-from oracle.formats import Rounding, format_of, round_to
+from oracle.formats import Rounding, round_to
 
 
 def _ends(x: Any) -> tuple[Array, Array, Array]:
@@ -83,22 +84,37 @@ def located(cdf: Any, at: Any, weight: Any = None) -> Any:
     return Interval(first(value, target, last_of(share > 0)), lowest, highest, most > 0)
 
 
-def whole(x: Any, fmt: str, rounding: Rounding = "nearest_even") -> Any:
-    """Numbers as integers of a format, saturated: what lies within the errors on either side may be returned.
+def stepped(x: Any, step: Callable[[Array], Array], free: Array | None = None) -> Any:
+    """A rising function with steps of each number: what it gives within the errors on either side may be returned.
 
     Parameters
     ----------
     x
-        Array of any shape, without NaN.
+        Array of any shape.
+    step
+        The function, of float64 arrays; it never falls. NaN may become anything.
+    free
+        Where anything may be returned.
+    """
+    value, low, high = (step(end) for end in _ends(x))
+    return Span(value, low, high, free)
+
+
+def coded(x: Any, fmt: str, rounding: Rounding = "nearest_even", free: Array | None = None) -> Any:
+    """Numbers as those of a format, rounded in a given direction and saturated; see `stepped`.
+
+    Parameters
+    ----------
+    x
+        Array of any shape; without NaN where the format has none.
     fmt
-        Name of an integer format (``int8``).
+        Name of the format (``int8``).
     rounding
         Rounding mode, see `oracle.formats`.
+    free
+        Where anything may be returned.
     """
-    target = format_of(fmt)
-    settled = settle(x) if isinstance(x, ErrorBounded) else x
-    value, low, high = (round_to(end, target, rounding).astype(np.int64) for end in _ends(settled))
-    return Interval(value, low, high)
+    return stepped(x, lambda end: round_to(end, fmt, rounding, saturate=True), free)
 
 
 def exact_value(x: Any) -> Array:

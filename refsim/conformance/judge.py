@@ -120,7 +120,7 @@ class Judge:
         return None
 
     def _judge_choice(self, got: np.ndarray[Any, Any]) -> Judgement:
-        """Verdict on integers of which several may be right."""
+        """Verdict on integers or codes of which several may be right."""
         assert self.choice is not None
         outside = self.choice.wrong(got)
         wrong, total = int(outside.sum()), got.size
@@ -128,13 +128,13 @@ class Judge:
             return Judgement(Verdict.PASS, total=total)
         at = np.unravel_index(int(outside.argmax()), outside.shape)
         index = tuple(int(axis) for axis in at)
-        want, was = int(self.value[at]), int(got[at])
-        near = around(index, got, self.value, self.value, outside)
-        element = Element(self.expected.name, index, float(want), float(want), float(was), "choice", near)
+        want, was = float(self.value[at]), float(got[at])
+        near = around(index, got.astype(np.float64), self.value, self.value, outside)
+        element = Element(self.expected.name, index, want, want, was, "choice", near)
         where = f"[{', '.join(map(str, index))}]" if index else ""
         text = (
-            f"{self.expected.name}{where} = {was}, which no honest implementation can choose; "
-            f"the definition has {want} ({wrong} of {total} elements wrong; rule: choice)"
+            f"{self.expected.name}{where} = {was:.17g}, which no honest implementation can choose; "
+            f"the definition has {want:.17g} ({wrong} of {total} elements wrong; rule: choice)"
         )
         return Judgement(Verdict.FAIL, np.inf, "choice", text, element, wrong, total)
 

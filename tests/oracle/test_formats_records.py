@@ -20,9 +20,12 @@ def test_the_table_holds_the_formats_of_the_field() -> None:
         "float8_e5m2",
         "float8_e5m2fnuz",
         "float8_e8m0fnu",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
         "float4_e2m1fn",
         "int8",
         "int4",
+        "uint4",
     ]
 
 
@@ -42,7 +45,7 @@ def test_ranges_agree_with_finfo(name: str) -> None:
     assert format.lowest == (float(info.min) if format.signed else 2.0**-127)
 
 
-@pytest.mark.parametrize("name", ["int8", "int4"])
+@pytest.mark.parametrize("name", ["int8", "int4", "uint4"])
 def test_integer_ranges_agree_with_iinfo(name: str) -> None:
     format = FORMATS[name]
     info = ml_dtypes.iinfo(format.dtype)
@@ -62,6 +65,8 @@ def test_integer_ranges_agree_with_iinfo(name: str) -> None:
         ("float8_e4m3fnuz", False, True, False, "saturate"),
         ("float8_e5m2fnuz", False, True, False, "saturate"),
         ("float8_e8m0fnu", False, True, False, "saturate"),
+        ("float6_e2m3fn", False, False, True, "saturate"),
+        ("float6_e3m2fn", False, False, True, "saturate"),
         ("float4_e2m1fn", False, False, True, "saturate"),
         ("int8", False, False, False, "saturate"),
     ],

@@ -20,6 +20,8 @@ SPECIFIED = {
     "float8_e4m3fnuz": (4, 3, 8, 240.0, "nan"),
     "float8_e5m2": (5, 2, 15, 57344.0, "inf"),
     "float8_e5m2fnuz": (5, 2, 16, 57344.0, "nan"),
+    "float6_e2m3fn": (2, 3, 1, 7.5, "nothing"),
+    "float6_e3m2fn": (3, 2, 3, 28.0, "nothing"),
     "float4_e2m1fn": (2, 1, 1, 6.0, "nothing"),
 }
 NO_NEGATIVE_ZERO = {"float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "int8", "int4"}
@@ -204,7 +206,7 @@ def test_nan_stays_nan(name: str, rounding: str) -> None:
         assert np.isnan(round_to([np.nan, -np.nan, *signalling], name, rounding, saturate)).all()
 
 
-@pytest.mark.parametrize("name", ["int8", "int4", "float4_e2m1fn"])
+@pytest.mark.parametrize("name", ["int8", "int4", "uint4", "float4_e2m1fn", "float6_e2m3fn"])
 def test_nan_is_refused_where_the_format_has_none(name: str) -> None:
     with pytest.raises(ValueError, match=rf"NaN at index \(1, 0\): {name} has no NaN"):
         round_to([[1.0, 2.0], [np.nan, np.nan]], name)

@@ -8,7 +8,7 @@ from oracle.cases import make_cases
 from oracle.error import exact
 from oracle.numerics import NUMERICS
 from oracle.operator import InputError, find_operator
-from oracle.vocabulary import whole
+from oracle.vocabulary import coded
 from refsim.conformance.judge import Judge
 from refsim.conformance.verdicts import Verdict
 
@@ -93,7 +93,7 @@ def test_static_codes_of_every_half_precision_number(to):
 
 def test_truncated_codes_near_an_integer_may_be_either():
     z = exact(np.array([3.0, 3.5]), NUMERICS["float32"]) / 1.1 * 1.1
-    choice = whole(z, "int8", "toward_zero")
+    choice = coded(z, "int8", "toward_zero")
     assert (choice.lowest.tolist(), choice.highest.tolist()) == ([2, 3], [3, 3])
 
 
