@@ -173,7 +173,7 @@ class Operator:
     def value(self, inputs: Mapping[str, Array | None], params: Mapping[str, Any]) -> tuple[Array, ...]:
         """Outputs of the definition, in order: float64, and integers where they are. Raises as ``validate`` does."""
         self.validate(inputs, params)
-        arrays = self._lifted(inputs, lambda x: x.astype(np.float64))
+        arrays = self._lifted(inputs, lambda x: x.astype(np.float64, copy=False))
         values = []
         for output, result in self._run(arrays, inputs, params, lambda stored: stored, {}):
             value = result.ids if is_choice(result) else np.asarray(result)

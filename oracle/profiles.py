@@ -9,12 +9,11 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "silu_and_mul",
         "swiglu_with_limit",
         "grouped_matmul",
+        "moe_gate",
+        "moe_align_block_size",
+        "fused_experts",
+        "moe_sum",
     ),
-    "quantised": (
-        "quantise",
-        "quantise_static",
-        "matmul_a8w8",
-        "matmul_a8w8_block_scaled",
-    ),
+    "quantised": ("quantise", "quantise_static", "matmul_a8w8", "matmul_a8w8_block_scaled"),
 }
 """Operators by profile."""

@@ -7,6 +7,7 @@ from oracle.cases.recipes import (
     gemm,
     gemm_batched,
     gemm_quantised,
+    moe,
     norm,
     quant,
     reduce,
@@ -15,7 +16,19 @@ from oracle.cases.recipes import (
 from oracle.cases.recipes.recipe import Recipe, Structure
 
 RECIPES: dict[str, Recipe] = {}
-for _family in (activation, attention, attention_flash, gemm, gemm_batched, gemm_quantised, norm, quant, reduce, rope):
+for _family in (
+    activation,
+    attention,
+    attention_flash,
+    gemm,
+    gemm_batched,
+    gemm_quantised,
+    moe,
+    norm,
+    quant,
+    reduce,
+    rope,
+):
     RECIPES.update(_family.RECIPES)
 
 __all__ = ["RECIPES", "Recipe", "Structure", "recipe_of"]

@@ -1,0 +1,36 @@
+"""Relations of everything that works entry by entry: tokens, sequences, rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oracle.relations.relation import Run, difference, relation
+
+ENTRIES: dict[str, tuple[str, ...]] = {
+    "logits": ("moe_gate",),
+    "hidden": ("fused_experts",),
+    "topk_ids": ("fused_experts", "moe_sum"),
+    "topk_weights": ("fused_experts", "moe_sum"),
+    "shared": ("fused_experts",),
+    "x": ("moe_sum",),
+}
+"""Inputs whose first axis holds the entries, with the operators of which that is so."""
+
+OPERATORS = tuple(sorted({operator for operators in ENTRIES.values() for operator in operators}))
+
+
+@relation(*OPERATORS)
+def entries_in_any_place(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
+    """An entry's result is the same bits when each entry takes the next one's place."""
+    moved = {name: array for name, array in inputs.items() if name in ENTRIES and array is not None}
+    if len(next(iter(moved.values()))) < 2:
+        return None
+    straight = run({**inputs, **{name: np.array(array, order="C") for name, array in moved.items()}}, params)
+    turned = run({**inputs, **{name: np.roll(array, 1, axis=0) for name, array in moved.items()}}, params)
+    for one, other in zip(turned, straight, strict=True):
+        broken = difference(np.roll(one, -1, axis=0), other, "entries in each other's places")
+        if broken:
+            return broken
+    return None
