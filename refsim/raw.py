@@ -17,6 +17,13 @@ from refsim.raw_arguments import leaf_values
 _lane_codes: dict[int, tuple[Translation, LaneCode]] = {}
 
 
+def _options(options: Any) -> tuple[str, ...]:
+    """Options as a tuple; one string would be taken letter by letter."""
+    if isinstance(options, str):
+        raise TypeError(f"options must be a tuple of strings, such as ({options!r},), not the string {options!r}")
+    return tuple(options)
+
+
 class RawKernel:
     """A kernel written in CUDA or HIP C++, as ``cupy.RawKernel`` takes it.
 
@@ -65,7 +72,7 @@ class RawKernel:
             raise TypeError(f"RawKernel has no argument {sorted(unknown)[0]!r}")
         self.code = code
         self.name = name
-        self.options = tuple(options)
+        self.options = _options(options)
         self.file = file
         self.max_dynamic_shared_size_bytes = 0
         self._expressions = (name,) if _module is None else _module.name_expressions
@@ -186,7 +193,7 @@ class RawModule:
         **ignored: Any,
     ) -> None:
         self.code = code
-        self.options = tuple(options)
+        self.options = _options(options)
         self.name_expressions = tuple(name_expressions or ())
         self.file = file
         self._ignored = ignored

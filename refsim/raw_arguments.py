@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from refsim.array_arguments import require_plain_memory
 from refsim.dialect import FLOATS, ITEM_BYTES, PointerType, Type
 from refsim.frontends.cuda_cpp import Parameter
 
@@ -32,12 +33,16 @@ def leaf_values(parameter: Parameter, value: Any, kernel: str, arrays: Sequence[
         For a value that does not fit.
     """
     single = len(parameter.leaves) == 1 and parameter.leaves[0][1] == 0
-    if single and isinstance(parameter.leaves[0][2], PointerType) and not isinstance(value, (Mapping, tuple, list)):
-        return [_pointer(parameter, value, kernel)]
+    wrapped = parameter.leaves[0][0] != parameter.name if single else True  # a structure
+    if single and isinstance(parameter.leaves[0][2], PointerType):
+        if not (wrapped and isinstance(value, (Mapping, tuple, list))):
+            return [_pointer(parameter, value, kernel)]
+    elif not wrapped and isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "biuf":
+        value = value.reshape(-1)[0]
     data = _raw_bytes(value)
     if data is not None and (not single or len(data) == parameter.bytes):
         return _from_bytes(parameter, data, kernel, arrays)
-    if not single or parameter.leaves[0][0] != parameter.name:
+    if wrapped:
         if isinstance(value, (Mapping, tuple, list)):
             return _from_members(parameter, _members(parameter), value, kernel)
         raise TypeError(
@@ -48,8 +53,11 @@ def leaf_values(parameter: Parameter, value: Any, kernel: str, arrays: Sequence[
 
 
 def _pointer(parameter: Parameter, value: Any, kernel: str) -> Any:
-    if isinstance(value, np.ndarray) or value is None:
-        return 0 if value is None else value
+    if value is None:
+        return 0
+    if isinstance(value, np.ndarray):
+        require_plain_memory(value, f"{kernel}: argument {parameter.name!r}")
+        return value
     if isinstance(value, (int, np.integer)) and int(value) == 0:
         return 0
     raise TypeError(f"{kernel}: parameter {parameter.name!r} is a pointer: pass a NumPy array or None, not {value!r}")

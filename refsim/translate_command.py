@@ -32,11 +32,17 @@ def translate(file: Path, names: tuple[str, ...], device: str, options: tuple[st
         code = file.read_text(encoding="utf-8")
         wanted = list(names) or kernel_names(code, options, model, str(file))
         if not wanted:
-            raise click.UsageError(f"{file} has templates only: name instantiations, such as 'kernel<float>'")
+            raise click.UsageError(
+                f"{file} has no kernels but templates, if any: name instantiations, such as 'kernel<float>'"
+                if "template" in code
+                else f"{file} has no kernels (__global__ functions)"
+            )
         for translation in translate_source(code, options, wanted, model, str(file)).values():
             if lane_code:
                 click.echo(generate(translation.program, translation.types).source)
             else:
                 click.echo(text(translation.program, translation.types))
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{file} is no source text: it is not UTF-8 ({error})") from error
     except (RefsimError, ValueError) as error:
         raise click.UsageError(str(error)) from error

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from refsim.array_arguments import require_plain_memory
 from refsim.checks.global_shadow import GlobalShadow
 from refsim.dialect import ITEM_BYTES, ArrayType, KnownType, NamedTupleType, PointerType, RecordType, Type, dtype_name
 from refsim.engine.buffers import initialized_elements
@@ -22,6 +23,8 @@ from refsim.engine.views import View
 def argument_type(value: Any) -> Any:
     """Dialect type of a kernel argument: a scalar type, an `ArrayType`, None, or a tuple of types."""
     if isinstance(value, np.ndarray):
+        if not value.dtype.isnative or type(value) is not np.ndarray:
+            require_plain_memory(value, "array argument")
         name = dtype_name(value.dtype)
         if name not in ITEM_BYTES and not isinstance(name, RecordType):
             raise TypeError(

@@ -193,6 +193,32 @@ def test_one_warp_arrives_another_waits():
     assert kinds(report) == {"deadlock"}
 
 
+PING_PONG = """
+extern "C" __global__ void kernel(const int* in, int* out, int rounds) {
+    __shared__ int cells[32];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int i = 0; i < rounds; ++i) {
+        if (warp == 0) {
+            if (i > 0) asm volatile("bar.sync 2, 64;" ::: "memory");
+            cells[lane] = in[i * 32 + lane];
+            asm volatile("bar.arrive 1, 64;" ::: "memory");
+        } else {
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+            out[i * 32 + lane] = cells[31 - lane];
+            if (i + 1 < rounds) asm volatile("bar.arrive 2, 64;" ::: "memory");
+        }
+    }
+}"""
+
+
+@pytest.mark.parametrize("options", [{}, {"lanes": "warp"}, {"lanes": "thread"}, {"schedule": "seed:3"}])
+def test_a_producer_and_a_consumer_take_turns_in_a_loop(options):
+    a, b = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
+    report = refsim.RawKernel(PING_PONG, "kernel")((1,), (64,), (a, b, 4), **options)
+    assert not report.findings, str(report)
+    np.testing.assert_array_equal(b.reshape(4, 32), a.reshape(4, 32)[:, ::-1])
+
+
 # ---- copies that arrive ----------------------------------------------------------------------------------------------
 
 COPY = """

@@ -221,6 +221,15 @@ def test_bad_arguments_are_named(options, error, words):
         refsim.launch(kernel, grid, block, *arguments, **given)
 
 
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [(np.zeros(4, ">f4"), r"other byte order \(>f4\)"), (np.ma.zeros(4), "masked array")],
+)
+def test_an_array_that_would_be_misread_is_refused(array, words):
+    with pytest.raises(TypeError, match=words):
+        refsim.launch(nothing, 1, 1, array)
+
+
 def test_read_only_output_is_refused():
     x = np.zeros(4)
     x.flags.writeable = False

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from refsim.cli import main
@@ -74,6 +75,18 @@ def test_templates_need_a_name(tmp_path: Path) -> None:
     result = translate(PARTS, tmp_path)
     assert result.exit_code == 2
     assert "name instantiations" in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"int x;", "has no kernels"), (b"\xff\xfe", "is not UTF-8"), (b"", "has no kernels")]
+)
+def test_a_file_without_kernels_is_named(content: bytes, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.cu"
+    file.write_bytes(content)
+    result = CliRunner().invoke(main, ["translate", str(file)])
+    assert result.exit_code == 2
+    assert "file.cu" in result.output
+    assert words in result.output
 
 
 def test_copies_matrices_and_barrier_objects_as_text(tmp_path: Path) -> None:

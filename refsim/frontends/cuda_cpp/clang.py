@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from refsim.errors import RefsimError
+from refsim.frontends.cuda_cpp.advice import advice
 
 OLDEST = 17
 INSTALL = "pip install 'refsim[cpp]'"
@@ -123,5 +124,7 @@ def run(arguments: list[str], source: str) -> bytes:
     clang = find_clang()
     done = subprocess.run([*clang.command, "-cc1", *arguments], input=source.encode(), capture_output=True, check=False)
     if done.returncode != 0:
-        raise CompileError(done.stderr.decode(errors="replace").strip() or f"clang failed with {done.returncode}")
+        errors = done.stderr.decode(errors="replace").strip() or f"clang failed with {done.returncode}"
+        meaning = advice(errors, source)
+        raise CompileError(f"{errors}\n{meaning}" if meaning else errors)
     return done.stdout

@@ -94,7 +94,8 @@ def preprocess(code: str, options: Options, names: tuple[str, ...], device: Devi
         Name of the source in findings and errors.
     """
     quoted = file.replace("\\", "\\\\").replace('"', '\\"')
-    wrapped = [*options.definitions, f'# 1 "{quoted}"', code.replace("\r\n", "\n"), '# 1 "<name expressions>"']
+    code = code.replace("\r\n", "\n")
+    wrapped = [*options.definitions, f'# 1 "{quoted}"', code, '# 1 "<name expressions>"']
     wrapped += [f"static auto* const {NAME_PREFIX}{i} = &{name};" for i, name in enumerate(names)]
     if options.device_default:
         wrapped = ["#pragma clang force_cuda_host_device begin", *wrapped, "#pragma clang force_cuda_host_device end"]

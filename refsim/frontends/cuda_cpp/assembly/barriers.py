@@ -59,6 +59,7 @@ def _arrive(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
 def _come(m: Machine, i: Instruction) -> tuple[Expr, Expr]:
     """Arrive at a named barrier: where it is, and the phase of the arrival."""
     if NAMED not in m.t.allocations:
+        m.t.fresh(NAMED)  # so that no variable is called like it
         m.t.allocations[NAMED] = Allocation(NAMED, "barriers", "uint64", (NAMED_COUNT,), raw=True)
         m.t.stable.add(NAMED)
     number = folding.convert(m.read(i.operands[0], "uint32"), "int64")

@@ -55,6 +55,28 @@ def test_source_that_clang_rejects_is_an_error_with_file_and_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        ("__global__ void g(cudaTextureObject_t t, float* x) { *x = tex2D<float>(t, 0, 0); }", "textures and surfaces"),
+        ("texture<float, 2> t; __global__ void f(float* x) { x[0] = tex2D(t, 0, 0); }", "textures and surfaces"),
+        ("__global__ void f(cudaSurfaceObject_t s) { surf2Dwrite(1.f, s, 0, 0); }", "textures and surfaces"),
+        ("__global__ void g() {} __global__ void f() { g<<<1, 1>>>(); }", "launch from the host"),
+        ("#include <vector>\n__global__ void f() {}", "<vector> is for host code"),
+        ('#include "nowhere.h"\n__global__ void f() {}', "-I/the/folder"),
+        ("#include <cub/block/no_such.cuh>\n__global__ void f() {}", "cub/block/no_such.cuh is not supported"),
+        ("__global__ void f() { float* p; cudaMalloc(&p, 4); }", "on the host, in Python"),
+        ("__global__ void g() {}\nextern \"C\" __global__ __launch_bounds__(32 * (2 + 2)) void h(int* x) {}",
+         "nothing called 'f'; its kernels are g, h"),
+        ("__device__ void g() {}", "defines no kernels"),
+        ("template <typename T> __global__ void f(T* x) {}", "'f' is a template or has overloads.*f<float>"),
+    ],
+)  # fmt: skip
+def test_an_error_of_clang_says_what_to_do(code: str, meaning: str) -> None:
+    with pytest.raises(CompileError, match=meaning):
+        translate_source(code, (), ["f"], SM_90)
+
+
+@pytest.mark.parametrize(
     "options", [("-DVALUE=2",), ("-D", "VALUE=2"), ("--define-macro=VALUE=2",), ("-DVALUE=3", "-UVALUE", "-DVALUE=2")]
 )
 def test_definitions(options: tuple[str, ...]) -> None:

@@ -49,11 +49,34 @@ def test_an_integer_of_another_width_that_fits() -> None:
         (4, 1.0, "structure of 8 bytes"),
         (4, b"123", "has 8 bytes, 3 were passed"),
         (5, 1.0, "'out' is a pointer"),
+        (5, [0.0] * 7, "'out' is a pointer"),
+        (5, np.zeros(7, ">f8"), "'out' has the other byte order"),
+        (5, np.zeros(7, object), "'out' holds Python objects"),
+        (5, np.ma.zeros(7), "'out' is a masked array"),
+        (0, np.array([1.5]), "'a' is float32"),
+        (0, np.array(1, np.int32), "'a' is float32"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(position: int, value: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         run((position, value))
+
+
+def test_a_number_in_an_array_of_one_is_that_number() -> None:
+    assert run((1, np.array(-3, np.int64)), (0, np.array([1.5], np.float32))).tolist()[:2] == [1.5, -3]
+
+
+def test_options_in_one_string_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"tuple of strings, such as \('-DN=1',\)"):
+        refsim.RawKernel(SCALARS, "f", "-DN=1")
+    with pytest.raises(TypeError, match="tuple of strings"):
+        refsim.RawModule(code=SCALARS, options="-DN=1")
+
+
+def test_lines_that_end_in_carriage_return_and_newline() -> None:
+    code = 'extern "C" __global__ void f(int* x) {\r\n  x[1] = 2;\r\n}\r\n'
+    (finding,) = refsim.RawKernel(code, "f")((1,), (1,), (np.zeros(1, np.int32),)).findings
+    assert (finding.line, finding.source) == (2, "  x[1] = 2;")
 
 
 def test_the_number_of_arguments() -> None:
