@@ -4,7 +4,16 @@ from __future__ import annotations
 
 PROFILES: dict[str, tuple[str, ...]] = {
     "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
-    "dense-llm": ("silu_and_mul", "gelu_and_mul", "batched_matmul", "attention", "attention_varlen", "flash_attention"),
+    "dense-llm": (
+        "silu_and_mul",
+        "gelu_and_mul",
+        "batched_matmul",
+        "attention",
+        "attention_varlen",
+        "flash_attention",
+        "paged_attention_decode",
+        "paged_attention_prefill",
+    ),
     "moe-llm": (
         "silu_and_mul",
         "swiglu_with_limit",

@@ -27,12 +27,18 @@ class Floats:
 
     ``transposed_by`` names a boolean parameter under which the dimensions arrive in reverse order. ``dtype`` is the
     input's own dtype, or several that it may have; without it the input has the operator's dtype, which all such
-    inputs share.
+    inputs share. Where a parameter says in which of several ways the input is laid out, ``chosen_by`` names it, and
+    ``dims`` maps its values to dimensions.
     """
 
-    dims: str
+    dims: str | Mapping[str, str]
     transposed_by: str | None = None
     dtype: str | tuple[str, ...] | None = None
+    chosen_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.dims, str) != (self.chosen_by is None):
+            raise TypeError(f"Floats({self.dims!r}): say chosen_by= with several choices of dimensions, and only then")
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,13 @@ class Input:
     below: str | int | None = None
     low: int = 0
     dtypes: tuple[str, ...] = ()
+    layouts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    chosen_by: str | None = None
 
     def order(self, params: Mapping[str, Any]) -> tuple[str, ...]:
         """Dimension names in the order in which the array has them under ``params``."""
+        if self.chosen_by is not None:
+            return self.layouts[params[self.chosen_by]]
         transposed = self.transposed_by is not None and params[self.transposed_by]
         return self.dims[::-1] if transposed else self.dims
 
@@ -306,7 +316,12 @@ def _input(operator: str, name: str, hint: Any, optional: bool) -> Input:
         for note in getattr(member, "__metadata__", ()):
             if isinstance(note, Floats):
                 own = (note.dtype,) if isinstance(note.dtype, str) else note.dtype or ()
-                return Input(name, tuple(note.dims.split()), "float", optional, note.transposed_by, dtypes=own)
+                choices = {"": note.dims} if isinstance(note.dims, str) else note.dims
+                layouts = {choice: tuple(dims.split()) for choice, dims in choices.items()}
+                dims = next(iter(layouts.values()))
+                if note.chosen_by is None:
+                    return Input(name, dims, "float", optional, note.transposed_by, dtypes=own)
+                return Input(name, dims, "float", optional, dtypes=own, layouts=layouts, chosen_by=note.chosen_by)
             if isinstance(note, Integers):
                 own = (note.dtype,) if note.dtype else ()
                 dims = tuple(note.dims.split())

@@ -113,7 +113,9 @@ def markdown(records: Iterable[Operator], kernels: Kernels) -> str:
 def _type(spec: Input) -> str:
     own = " or ".join(spec.dtypes)
     kind = own or ("the operator's dtype" if spec.kind == "float" else "int32 or int64")
-    return kind + (", optional" if spec.optional else "")
+    others = [f"{choice} ({', '.join(dims)})" for choice, dims in list(spec.layouts.items())[1:]]
+    laid_out = f", by {spec.chosen_by} also {', '.join(others)}" if others else ""
+    return kind + laid_out + (", optional" if spec.optional else "")
 
 
 def _dtype(output: Output) -> str:

@@ -59,10 +59,10 @@ class Case:
         record = find_operator(self.operator)
         classes = recipe_of(self.operator).classes
         _require("dtype", self.dtype, record.dtypes)
-        _check_sizes(record, self.dims)
+        params = record.signature.complete(self.params)
+        _check_sizes(record, self.dims, params)
         _require("value_class", self.value_class, tuple(classes))
         _require("layout", self.layout, tuple(LAYOUTS))
-        record.signature.complete(self.params)
         for name in self.absent:
             _require("absent input", name, tuple(name for name, spec in record.inputs.items() if spec.optional))
         if not isinstance(self.seed, int) or self.seed < 0:
@@ -123,9 +123,9 @@ class Case:
         return f"{self.operator} {self.dtype} {shape}{params}{absent} · {drawn}"
 
 
-def _check_sizes(record: Operator, dims: Mapping[str, int]) -> None:
+def _check_sizes(record: Operator, dims: Mapping[str, int], params: Mapping[str, Any]) -> None:
     """Each named dimension has a size, and nothing else has."""
-    named = {dim for spec in record.inputs.values() for dim in spec.dims}
+    named = {dim for spec in record.inputs.values() for dim in spec.order(params)}
     leading = [f"d{axis}" for axis in range(len(dims))] if "..." in named else []
     named.discard("...")
     for name in sorted(named):

@@ -72,3 +72,23 @@ def sequences_are_independent(
         if broken:
             return broken
     return None
+
+
+@relation("paged_attention_decode", "paged_attention_prefill")
+def pages_may_be_moved(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
+    """The result is the same bits when every page lies one place further on, the last one first."""
+    caches = {name: inputs[name] for name in ("key_cache", "value_cache")}
+    pages = len(caches["key_cache"])
+    if not pages:
+        return None
+    table = inputs["page_table"]
+    moved = np.where((table >= 0) & (table < pages), (table + 1) % pages, table).astype(table.dtype)
+    straight = run(inputs, params)
+    turned = run(
+        {**inputs, **{name: np.roll(cache, 1, axis=0) for name, cache in caches.items()}, "page_table": moved}, params
+    )
+    for name, one, other in zip(("out", "lse"), turned, straight, strict=True):
+        broken = difference(one, other, f"{name} with the pages elsewhere")
+        if broken:
+            return broken
+    return None

@@ -87,3 +87,41 @@ def attention_varlen(q, k, v, cu_q, cu_k, used=None, **params):
         out[cu_q[s] : cu_q[s + 1]] = mean[0].transpose(1, 0, 2)
         lse[:, cu_q[s] : cu_q[s + 1]] = log_sum[0]
     return out, lse
+
+
+def cell(cache, layout, what, page, place, head, d):
+    """One number of a cache."""
+    if layout == "plain":
+        return cache[page, place, head, d]
+    if layout == "heads_first":
+        return cache[page, head, place, d]
+    pack = cache.shape[-1]
+    if what == "key":
+        return cache[page, head, d // pack, place, d % pack]
+    return cache[page, head, d, place] if layout == "vllm" else cache[page, head, place // pack, d, place % pack]
+
+
+def paged_attention_prefill(
+    q, key_cache, value_cache, edges, table, lengths, layout="plain", causal="bottom_right", **params
+):
+    page_size = key_cache.shape[{"plain": 1, "heads_first": 2}.get(layout, 3)]
+    kv_heads = key_cache.shape[2 if layout == "plain" else 1]
+    head_dim, v_dim = q.shape[2], value_cache.shape[2 if layout == "vllm" else 3]
+    out, lse = np.zeros((*q.shape[:2], v_dim)), np.zeros(q.shape[1::-1])
+    for s, length in enumerate(lengths):
+        k, v = np.zeros((1, kv_heads, length, head_dim)), np.zeros((1, kv_heads, length, v_dim))
+        for t, h in np.ndindex(int(length), kv_heads):
+            page, place = table[s, t // page_size], t % page_size
+            k[0, h, t] = [cell(key_cache, layout, "key", page, place, h, d) for d in range(head_dim)]
+            v[0, h, t] = [cell(value_cache, layout, "value", page, place, h, d) for d in range(v_dim)]
+        rows = slice(edges[s], edges[s + 1])
+        mean, log_sum = flash_attention(q[rows].transpose(1, 0, 2)[None], k, v, causal=causal, **params)
+        out[rows], lse[:, rows] = mean[0].transpose(1, 0, 2), log_sum[0]
+    return out, lse
+
+
+def paged_attention_decode(q, key_cache, value_cache, table, lengths, slopes=None, sinks=None, **params):
+    out, lse = paged_attention_prefill(
+        q, key_cache, value_cache, range(len(q) + 1), table, lengths, alibi_slopes=slopes, sinks=sinks, **params
+    )
+    return out, lse.T

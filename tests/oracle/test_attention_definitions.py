@@ -9,7 +9,7 @@ from oracle.cases.draw import curated_count
 from oracle.operator import find_operator
 from oracle.signature import InputError
 
-NAMES = ("flash_attention", "attention_varlen")
+NAMES = ("flash_attention", "attention_varlen", "paged_attention_decode", "paged_attention_prefill")
 
 
 def _close(value, other, case):
@@ -92,3 +92,45 @@ def test_what_packed_attention_refuses():
         varlen(rows, rows, rows, edges, edges, np.array([2, 2, 2], np.int32))
     with pytest.raises(InputError, match="cu_seqlens_q is empty"):
         varlen(rows, rows, rows, edges[:0], edges[:0])
+
+
+def _pages(**changes):
+    """Two sequences of 3 and 1 tokens in pages of 2, of which there are 4."""
+    rng = np.random.default_rng(1)
+    inputs = {
+        "q": rng.standard_normal((2, 2, 4)),
+        "key_cache": rng.standard_normal((4, 2, 1, 4)),
+        "value_cache": rng.standard_normal((4, 2, 1, 4)),
+        "page_table": np.array([[2, 0], [3, -5]], np.int32),
+        "lengths": np.array([3, 1], np.int32),
+    }
+    return {**inputs, **changes}
+
+
+def test_decode_is_prefill_of_one_query_each():
+    edges = {"cu_seqlens_q": np.arange(3, dtype=np.int32)}
+    out, lse = find_operator("paged_attention_decode")(**_pages(), softcap=2.0)
+    other, other_lse = find_operator("paged_attention_prefill")(**_pages(), **edges, softcap=2.0)
+    assert np.array_equal(out, other)
+    assert np.array_equal(lse, other_lse.T)
+
+
+def test_what_is_refused_of_pages():
+    decode = find_operator("paged_attention_decode")
+    with pytest.raises(InputError, match=r"page_table\[1\] uses page -5; there are 4"):
+        decode(**_pages(lengths=np.array([3, 3], np.int32)))
+    with pytest.raises(InputError, match=r"lengths\[0\] = 5 exceeds the 4 tokens of its row of the page table"):
+        decode(**_pages(lengths=np.array([5, 1], np.int32)))
+    with pytest.raises(
+        InputError, match=r"key_cache has shape \(4, 2, 1, 4\); expected 5 dimensions \(pages, kv_heads"
+    ):
+        decode(**_pages(), layout="vllm")
+    packed = {"key_cache": np.zeros((4, 1, 3, 2, 2)), "value_cache": np.zeros((4, 1, 4, 2))}
+    with pytest.raises(InputError, match="head_parts = 3 times pack = 2 must be head_dim = 4"):
+        decode(**_pages(**packed), layout="vllm")
+    packed = {"key_cache": np.zeros((4, 1, 2, 2, 2)), "value_cache": np.zeros((4, 1, 2, 4, 2))}
+    with pytest.raises(InputError, match="page_parts = 2 times pack = 2 must be page_size = 2"):
+        decode(**_pages(**packed), layout="aiter_asm")
+    prefill = find_operator("paged_attention_prefill")
+    with pytest.raises(InputError, match="cu_seqlens_q has 2 boundaries for 2 sequences; one more is due"):
+        prefill(**_pages(), cu_seqlens_q=np.array([0, 2], np.int32))

@@ -174,3 +174,29 @@ def test_exact_value_refuses_what_carries_errors():
     assert exact_value(np.max(x)) == 2
     with pytest.raises(ValueError, match="carries errors"):
         exact_value(x / 3.0)
+
+
+def test_a_parameter_chooses_an_inputs_dimensions():
+    cells = Floats({"rows_first": "rows cols", "cols_first": "cols rows"}, chosen_by="layout")
+
+    @operator(family="test")
+    def row_sums(
+        x: Annotated[Array, cells],
+        bias: Annotated[Array, Floats("rows")],
+        *,
+        layout: Literal["rows_first", "cols_first"] = "rows_first",
+    ) -> Annotated[Array, Output("out", like="x")]:
+        """Sum of each row."""
+        return np.sum(x, axis=1 if layout == "rows_first" else 0) + bias
+
+    try:
+        x, bias = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.zeros(2)
+        assert row_sums(x, bias).tolist() == row_sums(x.T, bias, layout="cols_first").tolist() == [6, 15]
+        with pytest.raises(InputError, match=r"dimension rows is 3 in x of shape \(2, 3\)|rows is 2 in bias"):
+            row_sums(x, bias, layout="cols_first")
+        shape = row_sums.signature.shape_of("x", {"rows": 2, "cols": 3}, {"layout": "cols_first"})
+        assert shape == (3, 2)
+    finally:
+        del OPERATORS["row_sums"]
+    with pytest.raises(TypeError, match="say chosen_by= with several choices of dimensions"):
+        Floats({"rows_first": "rows cols"})
