@@ -51,7 +51,7 @@ def _two_passes(
         s = scores(q.astype(compute), k, factor)
         s = np.where(mask(q.shape[2], k.shape[2], causal), s, -np.inf)
         largest = largest_of(s)
-        seen = np.isfinite(largest)
+        seen = largest != -np.inf  # a NaN counts as seen
         base = np.where(seen, largest, 0)
         w = exp(s - base)
         total = total_of(w)[..., np.newaxis]
@@ -82,8 +82,8 @@ def _tiles(tile, rescale_out=True, rescale_total=True, start=-np.inf, accumulato
             s = (q.astype(compute) @ np.swapaxes(k[:, :, part], -1, -2)) * factor
             s = np.where(seen_keys[:, part], s, -np.inf)
             new = np.maximum(largest, s.max(axis=-1))
-            base = np.where(np.isfinite(new), new, 0)
-            shrink = np.exp(np.where(np.isfinite(largest), largest - base, -np.inf))
+            base = np.where(new == -np.inf, 0, new)
+            shrink = np.exp(np.where(largest == -np.inf, -np.inf, largest - base))
             w = np.exp(s - base[..., np.newaxis])
             total = (total * shrink if rescale_total else total) + running(w)
             if unmasked_tail:
@@ -91,7 +91,7 @@ def _tiles(tile, rescale_out=True, rescale_total=True, start=-np.inf, accumulato
             out = out * shrink[..., np.newaxis] if rescale_out else out
             out = accumulator(out + w @ v[:, :, part])
             largest = new
-        seen = total > 0
+        seen = total != 0
         safe = np.where(seen, total, 1)
         lse = np.where(seen, np.where(seen, largest, 0) + np.log(safe), -np.inf)
         return _results(out / safe[..., np.newaxis], lse, q)
