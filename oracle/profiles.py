@@ -23,6 +23,14 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "fused_experts",
         "moe_sum",
     ),
-    "quantised": ("quantise", "quantise_static", "matmul_a8w8", "matmul_a8w8_block_scaled"),
+    "quantised": (
+        "quantise",
+        "quantise_static",
+        "matmul_a8w8",
+        "matmul_a8w8_block_scaled",
+        "matmul_w4a16",
+        "matmul_a4w4_mxfp4",
+        "matmul_a4w4_nvfp4",
+    ),
 }
 """Operators by profile."""

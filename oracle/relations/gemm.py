@@ -10,11 +10,22 @@ from oracle.formats import format_of
 from oracle.relations.relation import Run, difference, relation
 from oracle.signature import Array
 
-PRODUCTS = ("matmul", "batched_matmul", "grouped_matmul", "matmul_a8w8", "matmul_a8w8_block_scaled")
+PRODUCTS = (
+    "matmul",
+    "batched_matmul",
+    "grouped_matmul",
+    "matmul_a8w8",
+    "matmul_a8w8_block_scaled",
+    "matmul_a4w4_mxfp4",
+    "matmul_a4w4_nvfp4",
+    "matmul_w4a16",
+)
 
 
 def _times(array: Array, factor: float) -> Array:
-    """An array times a power of two or -1, in its own dtype."""
+    """An array times a power of two or -1, in its own dtype; packed e2m1 codes times -1."""
+    if array.dtype == np.uint8:
+        return array ^ np.uint8(0x88)
     return (array.astype(np.float64) * factor).astype(array.dtype)
 
 
