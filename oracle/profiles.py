@@ -13,6 +13,12 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "flash_attention",
         "paged_attention_decode",
         "paged_attention_prefill",
+        "greedy",
+        "temperature_softmax",
+        "sample_top_k",
+        "sample_top_p",
+        "sample_min_p",
+        "sample_top_k_top_p",
     ),
     "moe-llm": (
         "silu_and_mul",
@@ -22,6 +28,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "moe_align_block_size",
         "fused_experts",
         "moe_sum",
+        "sample_top_k_top_p",
     ),
     "quantised": (
         "quantise",

@@ -15,6 +15,7 @@ from oracle.ops import (
     quant,
     reduce,
     rope,
+    sampling,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "quant",
     "reduce",
     "rope",
+    "sampling",
 ]

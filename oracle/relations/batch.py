@@ -8,8 +8,12 @@ import numpy as np
 
 from oracle.relations.relation import Run, difference, relation
 
+SAMPLERS = ("sample_top_k", "sample_top_p", "sample_min_p", "sample_top_k_top_p")
 ENTRIES: dict[str, tuple[str, ...]] = {
-    "logits": ("moe_gate",),
+    "logits": ("moe_gate", "temperature_softmax"),
+    "temperature": ("temperature_softmax",),
+    "probs": SAMPLERS,
+    "uniform": SAMPLERS,
     "hidden": ("fused_experts",),
     "topk_ids": ("fused_experts", "moe_sum"),
     "topk_weights": ("fused_experts", "moe_sum"),

@@ -15,6 +15,7 @@ from oracle.variants import (
     quant,
     reduce,
     rope,
+    sampling,
     softmax,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "quant",
     "reduce",
     "rope",
+    "sampling",
     "softmax",
 ]

@@ -14,6 +14,7 @@ from oracle.cases.recipes import (
     quant,
     reduce,
     rope,
+    sampling,
 )
 from oracle.cases.recipes.recipe import Recipe, Structure
 
@@ -32,6 +33,7 @@ for _family in (
     quant,
     reduce,
     rope,
+    sampling,
 ):
     RECIPES.update(_family.RECIPES)
 
