@@ -38,6 +38,11 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "matmul_w4a16",
         "matmul_a4w4_mxfp4",
         "matmul_a4w4_nvfp4",
+        "dequantise",
+        "quantise_mx",
+        "quantise_nvfp4",
+        "quantise_int4",
+        "quantise_uint4",
     ),
 }
 """Operators by profile."""

@@ -12,7 +12,7 @@ from oracle.error.array import ErrorBounded
 from oracle.error.fields import Array, plus_zero
 from oracle.error.registry import UndecidableError
 from oracle.error.settle import settle
-from oracle.formats import Rounding, round_to
+from oracle.formats import Rounding, format_of, round_to
 
 
 def _ends(x: Any) -> tuple[Array, Array, Array]:
@@ -106,7 +106,7 @@ def coded(x: Any, fmt: str, rounding: Rounding = "nearest_even", free: Array | N
     Parameters
     ----------
     x
-        Array of any shape; without NaN where the format has none.
+        Array of any shape. A NaN becomes 0 where the format has none.
     fmt
         Name of the format (``int8``).
     rounding
@@ -114,7 +114,13 @@ def coded(x: Any, fmt: str, rounding: Rounding = "nearest_even", free: Array | N
     free
         Where anything may be returned.
     """
-    return stepped(x, lambda end: round_to(end, fmt, rounding, saturate=True), free)
+    target = format_of(fmt)
+
+    def step(end: Array) -> Array:
+        known = end if target.has_nan else np.where(np.isnan(end), 0.0, end)
+        return round_to(known, target, rounding, saturate=True)
+
+    return stepped(x, step, free)
 
 
 def exact_value(x: Any) -> Array:
