@@ -55,7 +55,7 @@ from refsim.dialect import (
 )
 from refsim.engine import intrinsics, pointer_bits, pointers, rearranged, shared_addresses
 from refsim.engine.joins import rejoin
-from refsim.engine.lane_functions import logical_not, select, select_uint64, unite, wrap_int64
+from refsim.engine.lane_functions import add_product, logical_not, select, select_uint64, unite, wrap_int64
 from refsim.engine.lane_types import bitcast
 from refsim.engine.liveness import Liveness
 from refsim.errors import UnsupportedError
@@ -199,6 +199,7 @@ class LaneExpressions:
         self.taken: set[str] = set()
         self.constants: dict[Any, str] = {}
         self.namespace: dict[str, Any] = {
+            "add_product": add_product,
             "select": select,
             "select_uint64": select_uint64,
             "logical_not": logical_not,
@@ -352,6 +353,9 @@ class LaneExpressions:
         if e.op in ("+", "-", "*") and kind in INTEGERS:
             source, bits = self.exact(e)
             return self._wrapped(source, kind, bits)
+        if e.op == "+" and kind in ("float32", "float64") and isinstance(e.right, Binary) and e.right.op == "*":
+            parts = (self.expression(part) for part in (e.left, e.right.left, e.right.right))
+            return f"add_product({', '.join(parts)})"
         left, right = self.expression(e.left), self.expression(e.right)
         if e.op in ("and", "or"):
             return f"({left} {'&' if e.op == 'and' else '|'} {right})"

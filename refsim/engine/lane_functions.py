@@ -8,6 +8,8 @@ import numpy as np
 
 from refsim.engine.joins import merge, rejoin
 
+LARGE = 2048  # elements from which writing into an array at hand saves more than asking for it costs
+
 
 def select(condition: Any, then: Any, otherwise: Any) -> Any:
     """Lane-wise choice."""
@@ -26,6 +28,15 @@ def select_uint64(condition: Any, then: Any, otherwise: Any) -> Any:
 def logical_not(value: Any) -> Any:
     """Lane-wise negation of a bool."""
     return ~value if isinstance(value, np.ndarray) else not value
+
+
+def add_product(total: Any, left: Any, right: Any) -> Any:
+    """``total + left * right``, two roundings; a large product's own array takes the sum."""
+    product = left * right
+    if type(product) is not np.ndarray or product.size < LARGE or type(total) is not np.ndarray:
+        return total + product
+    fits = product.shape == total.shape and product.dtype == total.dtype
+    return np.add(total, product, product) if fits else total + product
 
 
 def wrap_int64(value: Any) -> Any:
