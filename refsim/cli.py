@@ -31,6 +31,7 @@ from refsim.devices import device_named
 from refsim.hosts.command import run as run_command
 from refsim.hosts.lane_options import chosen_lanes, lane_options
 from refsim.operator_commands import all_operators, mutants, ops
+from refsim.report_commands import diff, report
 from refsim.translate_command import translate
 
 NOTHING_JUDGED = 3
@@ -66,6 +67,8 @@ main.add_command(run_command, "run")
 main.add_command(translate)
 main.add_command(ops)
 main.add_command(mutants)
+main.add_command(report)
+main.add_command(diff)
 
 
 def _backend_options(command: Any) -> Any:
