@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import json
-import re
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,13 +20,13 @@ from oracle.operator import Operator, UnknownOperatorError, find_operator
 from oracle.signature import FLOAT_DTYPES, InputError
 from refsim.conformance.backends import Backend, Capability, UsageError, load_backend
 from refsim.conformance.backends.kernels import KernelBackend
+from refsim.conformance.backends.loading import require_device
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.verdicts import Cost, Report
 from refsim.counters.table import per_line, table
 from refsim.counters.totals import Totals
 from refsim.destinations import Destination, kept_clean
-from refsim.devices import device_named
 from refsim.hosts.command import run as run_command
 from refsim.hosts.lane_options import chosen_lanes, lane_options
 from refsim.operator_commands import all_operators, mutants, ops
@@ -39,8 +38,6 @@ INTERRUPTED = 130
 # bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
 DEFAULT_DTYPES = ("float16", "float32", "float64")
 DEFAULT_CASES = 48
-
-REAL_DEVICE = re.compile(r"cuda:\d+")
 
 
 class _Interruptible(click.Group):
@@ -220,13 +217,7 @@ def _require_drawable(case: Case) -> None:
 
 def _backend(spec: str, records: Sequence[Operator], device: str) -> Backend:
     """The backend, on a device that exists."""
-    if device.startswith("sim:"):
-        try:
-            device_named(device)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-    elif not REAL_DEVICE.fullmatch(device):
-        raise UsageError(f"unknown device {device!r}; give sim:NAME or cuda:NUMBER, for example sim:sm_90")
+    require_device(device)
     return load_backend(spec, records, device)
 
 

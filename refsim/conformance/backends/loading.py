@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -17,10 +18,12 @@ from oracle.operator import Operator
 from refsim.conformance.backends.backend import Backend, UsageError
 from refsim.conformance.backends.functions import FunctionBackend, launched, takes_launcher
 from refsim.conformance.backends.kernels import KernelBackend
+from refsim.devices import device_named
 from refsim.errors import brief
 from refsim.library import Kernel
 
 GROUP = "refsim.backends"
+REAL_DEVICE = re.compile(r"cuda:\d+")
 FORMS = "give an installed backend, file.py:attribute or module:attribute"
 
 
@@ -61,6 +64,17 @@ def load_backend(spec: str, operators: Sequence[Operator], device: str) -> Backe
         near = difflib.get_close_matches(attribute, vars(module), n=1)
         raise UsageError(f"{module_name} has no {attribute!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     return as_backend(found, spec, operators, device)
+
+
+def require_device(device: str) -> None:
+    """Raise UsageError unless ``device`` is the name of a simulated device, or names a real one, there or not."""
+    if device.startswith("sim:"):
+        try:
+            device_named(device)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    elif not REAL_DEVICE.fullmatch(device):
+        raise UsageError(f"unknown device {device!r}; give sim:NAME or cuda:NUMBER, for example sim:sm_90")
 
 
 def as_backend(found: Any, name: str, operators: Sequence[Operator], device: str) -> Backend:

@@ -1,0 +1,190 @@
+"""The pytest plugin: judges what tests under `refsim.testing.conforms` return, and writes one report of them all.
+
+Results travel as JSON on pytest's own test reports, so that they arrive from the workers of pytest-xdist, too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refsim.testing import MARK
+
+DTYPE = "refsim_dtype"
+RESULT = "refsim_result"  # attribute of a test report
+HELD: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+DEFAULT_CASES = 48
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("refsim", "conformance of operators (refsim)")
+    group.addoption("--refsim-device", default="sim:sm_90", metavar="DEVICE", help="device that kernels run on")
+    group.addoption(
+        "--refsim-cases", type=int, default=DEFAULT_CASES, metavar="N", help=f"cases per dtype ({DEFAULT_CASES})"
+    )
+    group.addoption("--refsim-case", metavar="JSON", help="judge this case alone, in the tests of its operator")
+    group.addoption(
+        "--refsim-report", metavar="FILE", help="write a report; .html, .json, .xml (JUnit) or .txt says in which form"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse options that cannot be meant, before anything runs."""
+    config.addinivalue_line("markers", f"{MARK}(operator, ...): what the test returns is judged (refsim.testing)")
+    if config.option.refsim_cases < 1:
+        raise pytest.UsageError(f"--refsim-cases must be at least 1, not {config.option.refsim_cases}")
+    target = config.option.refsim_report
+    if target and not config.option.collectonly and not hasattr(config, "workerinput"):
+        from refsim.conformance.backends.backend import UsageError
+        from refsim.conformance.reports.writers import form_for
+        from refsim.destinations import Destination
+
+        try:
+            writer = Writer(Destination(Path(target)), form_for(Path(target)), config.option.refsim_device)
+        except UsageError as error:
+            raise pytest.UsageError(f"--refsim-report: {error}") from error
+        config.pluginmanager.register(writer, "refsim-report-writer")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each dtype."""
+    mark = _mark(metafunc.definition)
+    if mark is None:
+        return
+    from oracle.operator import find_operator
+
+    # bfloat16 is judged where it is asked for, as on the command line.
+    usual = [name for name in find_operator(mark.args[0]).dtypes if name != "bfloat16"]
+    dtypes = mark.kwargs["dtypes"] or usual
+    if DTYPE not in metafunc.fixturenames:
+        metafunc.fixturenames.append(DTYPE)
+    metafunc.parametrize(DTYPE, dtypes, indirect=True)
+
+
+@pytest.fixture
+def refsim_dtype(request: pytest.FixtureRequest) -> str:
+    """The dtype that is judged, for a test that returns something else for each."""
+    name: str = request.param
+    return name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Call the test and judge what it returns."""
+    mark = _mark(pyfuncitem)
+    if mark is None:
+        return None
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        pytest.fail("a test under conforms must be a plain function, not an async one", pytrace=False)
+    names = list(pyfuncitem._fixtureinfo.argnames)
+    _judge(pyfuncitem, mark, pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+    """Hang the result on the test's report."""
+    outcome = yield
+    held = item.stash.get(HELD, None)
+    if held is not None and call.when == "call":
+        setattr(outcome.get_result(), RESULT, held)
+
+
+class Writer:
+    """Gathers the results of all tests, of other processes too, and writes the report at the end."""
+
+    def __init__(self, destination: Any, form: str, device: str) -> None:
+        self.destination, self.form, self.device = destination, form, device
+        self.held: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep a result; a test that is run again counts as it came out last."""
+        if hasattr(report, RESULT):
+            self.held[report.nodeid] = getattr(report, RESULT)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Write the report, its rows in the order of the tests' names."""
+        from dataclasses import replace
+
+        from refsim.conformance import Report
+        from refsim.conformance.environment import environment
+        from refsim.conformance.reports import from_json, write
+
+        read = [from_json(self.held[name], name) for name in sorted(self.held)]
+        versions = read[0].environment if read else environment()
+        whole = Report("pytest", self.device, 0, tuple(row for one in read for row in one.results), versions)
+        seeds = {one.seed for one in read}
+        if len(seeds) == 1:
+            whole = replace(whole, seed=seeds.pop())
+        self.destination.write(write([whole], self.form))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say where the report is."""
+        terminalreporter.write_line(f"refsim: {len(self.held)} results in {self.destination.shown}")
+
+
+def _mark(item: Any) -> pytest.Mark | None:
+    marks = list(item.iter_markers(MARK))
+    if len(marks) > 1:
+        names = ", ".join(mark.args[0] for mark in marks)
+        raise pytest.UsageError(f"{item.nodeid} is to conform to {names}; write a test function for each")
+    return marks[0] if marks else None
+
+
+def _without_dtype(nodeid: str, parameters: str, dtype: str) -> str:
+    """The name of a test for all dtypes: without the dtype among its parameters."""
+    others = "-".join(part for part in parameters.split("-") if part != dtype)
+    return nodeid.removesuffix(f"[{parameters}]") + (f"[{others}]" if others else "")
+
+
+def _judge(item: pytest.Function, mark: pytest.Mark, judged: Any) -> None:
+    """Judge, keep the result, and fail or skip the test as it says."""
+    from dataclasses import replace
+
+    from oracle.cases import Case
+    from oracle.operator import find_operator
+    from oracle.signature import InputError
+    from refsim.conformance import UsageError, Verdict, check
+    from refsim.conformance.backends.loading import as_backend, require_device
+    from refsim.conformance.replay_command import CASE
+    from refsim.conformance.reports import text, to_json
+
+    operator, dtype = str(mark.args[0]), str(item.callspec.params[DTYPE])
+    options = item.config.option
+    device = mark.kwargs["device"] or options.refsim_device
+    name = _without_dtype(item.nodeid, item.callspec.id, dtype)
+    cases: dict[tuple[str, str], list[Case]] | None = None
+    try:
+        require_device(device)
+        backend = as_backend(judged, name, [find_operator(operator)], device)
+        if options.refsim_case is not None:
+            case = Case.from_json(options.refsim_case)
+            if (case.operator, case.dtype) != (operator, dtype):
+                pytest.skip(f"--refsim-case is one of {case.operator} in {case.dtype}")
+            cases = {(operator, dtype): [case]}
+    except (UsageError, InputError, ValueError) as error:
+        pytest.fail(str(error), pytrace=False)
+    count = mark.kwargs["cases"] or options.refsim_cases
+    report = check(backend, [operator], [dtype], seed=mark.kwargs["seed"], count=count, required=True, cases=cases)
+    again = ["pytest", item.nodeid, "--refsim-case", CASE]
+    if backend.device.startswith(("sim:", "cuda:")):
+        again += ["--refsim-device", device]
+    several = len(report.results) > 1
+    rows = tuple(
+        replace(row, kernel=f"{name} {row.kernel}" if several else name, again=tuple(again)) for row in report.results
+    )
+    report = replace(report, results=rows)
+    item.stash[HELD] = json.loads(json.dumps(to_json(report)))
+    code = report.exit_code(mark.kwargs["strict"])
+    if code == 0:
+        return
+    if all(row.verdict is Verdict.UNSUPPORTED for row in rows):
+        pytest.skip(rows[0].reason)
+    pytest.fail(text(report, debug=True), pytrace=False)

@@ -1,0 +1,74 @@
+"""For tests of your own implementations, under pytest::
+
+    from refsim.testing import conforms
+
+    @conforms("rmsnorm")
+    def test_my_rmsnorm():
+        return my_rmsnorm
+
+The test function returns what is to be judged, and may take fixtures. Each dtype is a test of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+MARK = "refsim_conforms"
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def conforms(
+    operator: str,
+    *,
+    dtypes: Sequence[str] | None = None,
+    cases: int | None = None,
+    seed: int = 0,
+    strict: bool = False,
+    device: str | None = None,
+) -> Callable[[Test], Test]:
+    """Have a test function pass if what it returns conforms to an operator's definition.
+
+    Parameters
+    ----------
+    operator : str
+        As in ``refsim ops``.
+    dtypes : sequence of str, optional
+        Dtypes to judge; by default those of ``refsim check``, as far as the operator has them.
+    cases : int, optional
+        Cases per dtype; ``--refsim-cases`` (48) by default.
+    seed : int
+        Seed of all inputs.
+    strict : bool
+        SUSPECT fails, too.
+    device : str, optional
+        Where kernels run: ``sim:NAME`` or ``cuda:NUMBER``; ``--refsim-device`` (sim:sm_90) by default.
+
+    The test function returns a function of NumPy arrays, host code whose first argument is ``launcher``, a
+    `refsim.library.Kernel`, a list of them, or a backend. A test is skipped where every case is refused, and fails
+    where the cases cannot tell right from wrong.
+
+    Raises
+    ------
+    oracle.operator.UnknownOperatorError
+        No operator has that name.
+    UsageError
+        A dtype that the operator does not have, or a number of cases below 1.
+    """
+    from oracle.operator import find_operator
+    from refsim.conformance.backends.backend import UsageError
+
+    record = find_operator(operator)
+    for dtype in dtypes or ():
+        if dtype not in record.dtypes:
+            raise UsageError(f"{operator} has no dtype {dtype!r}; it has {', '.join(record.dtypes)}")
+    if dtypes is not None and (isinstance(dtypes, str) or not dtypes):
+        raise UsageError(f"dtypes must be a list of names with at least one, not {dtypes!r}")
+    if cases is not None and cases < 1:
+        raise UsageError(f"cases must be at least 1, not {cases!r}")
+    options = {"dtypes": dtypes and tuple(dtypes), "cases": cases, "seed": seed, "strict": strict, "device": device}
+    mark: Callable[[Test], Test] = getattr(pytest.mark, MARK)(operator, **options)
+    return mark
