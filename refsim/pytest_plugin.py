@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from refsim.testing import MARK
+from refsim.testing import DEMANDS, Demand
 
 DTYPE = "refsim_dtype"
 RESULT = "refsim_result"  # attribute of a test report
@@ -36,7 +36,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse options that cannot be meant, before anything runs."""
-    config.addinivalue_line("markers", f"{MARK}(operator, ...): what the test returns is judged (refsim.testing)")
     if config.option.refsim_cases < 1:
         raise pytest.UsageError(f"--refsim-cases must be at least 1, not {config.option.refsim_cases}")
     target = config.option.refsim_report
@@ -54,14 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make a test of each dtype."""
-    mark = _mark(metafunc.definition)
-    if mark is None:
+    demand = _demand(metafunc.definition)
+    if demand is None:
         return
     from oracle.operator import find_operator
 
     # bfloat16 is judged where it is asked for, as on the command line.
-    usual = [name for name in find_operator(mark.args[0]).dtypes if name != "bfloat16"]
-    dtypes = mark.kwargs["dtypes"] or usual
+    usual = [name for name in find_operator(demand.operator).dtypes if name != "bfloat16"]
+    dtypes = demand.dtypes or usual
     if DTYPE not in metafunc.fixturenames:
         metafunc.fixturenames.append(DTYPE)
     metafunc.parametrize(DTYPE, dtypes, indirect=True)
@@ -77,13 +76,13 @@ def refsim_dtype(request: pytest.FixtureRequest) -> str:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Call the test and judge what it returns."""
-    mark = _mark(pyfuncitem)
-    if mark is None:
+    demand = _demand(pyfuncitem)
+    if demand is None:
         return None
     if inspect.iscoroutinefunction(pyfuncitem.obj):
         pytest.fail("a test under conforms must be a plain function, not an async one", pytrace=False)
     names = list(pyfuncitem._fixtureinfo.argnames)
-    _judge(pyfuncitem, mark, pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    _judge(pyfuncitem, demand, pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
 
 
@@ -130,12 +129,13 @@ class Writer:
         terminalreporter.write_line(f"refsim: {len(self.held)} results in {self.destination.shown}")
 
 
-def _mark(item: Any) -> pytest.Mark | None:
-    marks = list(item.iter_markers(MARK))
-    if len(marks) > 1:
-        names = ", ".join(mark.args[0] for mark in marks)
+def _demand(item: Any) -> Demand | None:
+    """What the test's function was decorated with, if it was."""
+    demands: tuple[Demand, ...] = getattr(item.obj, DEMANDS, ())
+    if len(demands) > 1:
+        names = ", ".join(demand.operator for demand in demands)
         raise pytest.UsageError(f"{item.nodeid} is to conform to {names}; write a test function for each")
-    return marks[0] if marks else None
+    return demands[0] if demands else None
 
 
 def _without_dtype(nodeid: str, parameters: str, dtype: str) -> str:
@@ -144,7 +144,7 @@ def _without_dtype(nodeid: str, parameters: str, dtype: str) -> str:
     return nodeid.removesuffix(f"[{parameters}]") + (f"[{others}]" if others else "")
 
 
-def _judge(item: pytest.Function, mark: pytest.Mark, judged: Any) -> None:
+def _judge(item: pytest.Function, demand: Demand, judged: Any) -> None:
     """Judge, keep the result, and fail or skip the test as it says."""
     from dataclasses import replace
 
@@ -156,9 +156,9 @@ def _judge(item: pytest.Function, mark: pytest.Mark, judged: Any) -> None:
     from refsim.conformance.replay_command import CASE
     from refsim.conformance.reports import text, to_json
 
-    operator, dtype = str(mark.args[0]), str(item.callspec.params[DTYPE])
+    operator, dtype = demand.operator, str(item.callspec.params[DTYPE])
     options = item.config.option
-    device = mark.kwargs["device"] or options.refsim_device
+    device = demand.device or options.refsim_device
     name = _without_dtype(item.nodeid, item.callspec.id, dtype)
     cases: dict[tuple[str, str], list[Case]] | None = None
     try:
@@ -171,8 +171,8 @@ def _judge(item: pytest.Function, mark: pytest.Mark, judged: Any) -> None:
             cases = {(operator, dtype): [case]}
     except (UsageError, InputError, ValueError) as error:
         pytest.fail(str(error), pytrace=False)
-    count = mark.kwargs["cases"] or options.refsim_cases
-    report = check(backend, [operator], [dtype], seed=mark.kwargs["seed"], count=count, required=True, cases=cases)
+    count = demand.cases or options.refsim_cases
+    report = check(backend, [operator], [dtype], seed=demand.seed, count=count, required=True, cases=cases)
     again = ["pytest", item.nodeid, "--refsim-case", CASE]
     if backend.device.startswith(("sim:", "cuda:")):
         again += ["--refsim-device", device]
@@ -182,7 +182,7 @@ def _judge(item: pytest.Function, mark: pytest.Mark, judged: Any) -> None:
     )
     report = replace(report, results=rows)
     item.stash[HELD] = json.loads(json.dumps(to_json(report)))
-    code = report.exit_code(mark.kwargs["strict"])
+    code = report.exit_code(demand.strict)
     if code == 0:
         return
     if all(row.verdict is Verdict.UNSUPPORTED for row in rows):

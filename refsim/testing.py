@@ -12,13 +12,25 @@ The test function returns what is to be judged, and may take fixtures. Each dtyp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import pytest
-
-MARK = "refsim_conforms"
+# Where a test function carries its demands. No marker: those must be known to pytest, which comes after the decorator.
+DEMANDS = "__refsim_conforms__"
 
 Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a test function's answer is to conform to; None stands for the option of the command line."""
+
+    operator: str
+    dtypes: tuple[str, ...] | None
+    cases: int | None
+    seed: int
+    strict: bool
+    device: str | None
 
 
 def conforms(
@@ -69,6 +81,10 @@ def conforms(
         raise UsageError(f"dtypes must be a list of names with at least one, not {dtypes!r}")
     if cases is not None and cases < 1:
         raise UsageError(f"cases must be at least 1, not {cases!r}")
-    options = {"dtypes": dtypes and tuple(dtypes), "cases": cases, "seed": seed, "strict": strict, "device": device}
-    mark: Callable[[Test], Test] = getattr(pytest.mark, MARK)(operator, **options)
-    return mark
+    demand = Demand(operator, None if dtypes is None else tuple(dtypes), cases, seed, strict, device)
+
+    def demanding(test: Test) -> Test:
+        setattr(test, DEMANDS, (*getattr(test, DEMANDS, ()), demand))
+        return test
+
+    return demanding

@@ -4,7 +4,8 @@ import json
 import shlex
 import subprocess
 import sys
-from importlib.metadata import entry_points
+import tomllib
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -15,9 +16,7 @@ from refsim.testing import conforms
 
 pytest_plugins = ["pytester"]
 
-# Where refsim is installed as it is now, pytest finds the plugin itself.
-INSTALLED = any(entry.value == "refsim.pytest_plugin" for entry in entry_points(group="pytest11"))
-LOADED = [] if INSTALLED else ["-p", "refsim.pytest_plugin"]
+ROOT = Path(__file__).resolve().parents[2]
 
 MINE = """
 import numpy as np
@@ -32,14 +31,16 @@ def norm(x, weight, eps=1e-6):
 
 
 @pytest.fixture
-def run(pytester):
+def run(pytester, monkeypatch):
     """Write a file of tests and run pytest on it, in this process or, with workers, in others."""
 
     def run(body, *options):
         if body:
             pytester.makepyfile(test_mine=MINE + body)
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # those of others take seconds to load
+        plugins = ["-p", "refsim.pytest_plugin", *(["-p", "xdist"] if "-n" in options else [])]
         call = pytester.runpytest_subprocess if "-n" in options else pytester.runpytest_inprocess
-        return call(*LOADED, "--strict-markers", "-W", "error", "--refsim-cases", "6", *options)
+        return call(*plugins, "--strict-markers", "-W", "error", "--refsim-cases", "6", *options)
 
     return run
 
@@ -226,6 +227,11 @@ def test_other_forms_of_the_report(run, pytester):
     assert (test.get("classname"), test.get("name")) == ("rmsnorm.test_mine.py::test_right", "float32")
     run("", "-k", "float32", "--refsim-report", "report.html")
     assert (pytester.path / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_an_installed_refsim_brings_the_plugin():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"refsim": "refsim.pytest_plugin"}
 
 
 def test_the_plugin_loads_nothing_heavy():
