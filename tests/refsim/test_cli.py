@@ -154,7 +154,7 @@ def test_debug_shows_the_traceback(mine):
     [
         (["check", "rmsnrom"], "unknown operator 'rmsnrom'; did you mean 'rmsnorm'?"),
         (["check", "--dtype", "float23"], "unknown dtype 'float23'; did you mean 'float32'?"),
-        (["check", "--dtype", "int8"], "unknown dtype 'int8'; known dtypes: float16"),
+        (["check", "--dtype", "quux"], "unknown dtype 'quux'; known dtypes: float16"),
         (["check", "--device", "sim:sm_9"], "unknown device 'sim:sm_9'; simulated devices are sim:sm_90"),
         (["check", "--device", "cuda"], "unknown device 'cuda'; give sim:NAME or cuda:NUMBER"),
         (["check", "--device", "cuda:99"], "device cuda:99 cannot be used by backend numba"),
