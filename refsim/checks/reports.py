@@ -49,6 +49,7 @@ class Reports:
     def report_outside(self, lanes: LaneSet, view: View, index: tuple[Any, ...], bad: Any, site: int) -> None:
         """An index lies outside its array."""
         if not self.run.unreported("out_of_bounds", site, site):
+            self.run.outside_again(self, lanes, site)
             return
         lane = self._offender(lanes, bad)
         block, thread = self._spot(lanes, lane)
@@ -93,6 +94,7 @@ class Reports:
             self.report_misaligned(lanes, memory, offset, np.asarray(offset) % size != 0, size, site)
             return
         if not self.run.unreported("out_of_bounds", site, site):
+            self.run.outside_again(self, lanes, site)
             return
         block, thread = self._spot(lanes, lane)
         me = self.run.access(site, (first // size,), block, thread, memory)

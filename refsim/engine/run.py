@@ -22,8 +22,11 @@ from refsim.engine.views import View
 GROUP_OF_KIND = {kind: group for group, kinds in CHECK_GROUPS.items() for kind in kinds}
 
 
+MOST_OUTSIDE = 20_000
+
+
 class Stuck(Exception):
-    """The launch cannot go on: no thread makes progress."""
+    """The launch cannot go on: no thread makes progress, or what they do has lost all meaning."""
 
 
 class Run:
@@ -69,6 +72,7 @@ class Run:
         self.memories: list[GlobalMemory] = []
         self.report_out = Report(code.program.name, f"sim:{device.name}")
         self.racing: dict[int, tuple[Spot, Spot]] = {}  # the two accesses of races, by position of their finding
+        self.outside: Counter[int] = Counter()  # accesses out of bounds by site, after the one that was reported
         self._seen: set[Any] = set()
 
     # ------------------------------------------------------------------------------------- coordinates
@@ -161,6 +165,22 @@ class Run:
         )
 
     # ----------------------------------------------------------------------------------------- progress
+
+    def outside_again(self, batch: Any, lanes: LaneSet, site: int) -> None:
+        """Another access out of bounds, in a line that was reported.
+
+        A loop whose end was read out of bounds may run for hours. A GPU would have ended the kernel at the first.
+        """
+        if GROUP_OF_KIND["out_of_bounds"] not in self.groups:
+            return
+        self.outside[site] += 1
+        if self.outside[site] < MOST_OUTSIDE:
+            return
+        column, thread = int(lanes.b.reshape(-1)[0]), int(lanes.t.reshape(-1)[0])
+        me = self.access(site, None, batch.block_of(column), self.thread_of(thread))
+        message = f"the launch ended after {MOST_OUTSIDE:,} accesses out of bounds here; its results are incomplete"
+        self.report("out_of_bounds", "note", message, me, None, None, pair=(site, -2))
+        raise Stuck
 
     def fingerprint(self, batch: Batch) -> tuple[Any, ...]:
         """The memory that a spinning thread could see change."""
