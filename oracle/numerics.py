@@ -64,6 +64,8 @@ class Numerics:
         One of `EXP_FORMS`.
     online_tile
         Smallest tile of an online (rescaling) softmax; 1 covers every tiling, None = not online.
+    welford
+        Mean and variance may be Welford's, updated term by term; never exact then.
     folded_scalar
         A scalar factor of a product may be multiplied into an operand first.
     probability_format
@@ -101,6 +103,7 @@ class Numerics:
     absolute: MappingProxyType[str, float] = field(default_factory=lambda: MappingProxyType({}))
     exp_form: str = "exp2"
     online_tile: int | None = 1
+    welford: bool = False
     folded_scalar: bool = True
     probability_format: str | None = None
     splits: int = 1
@@ -221,6 +224,8 @@ class Numerics:
         )
         if self.online_tile is not None:
             lines.append(f"softmax may be online, in tiles of {self.online_tile} or more")
+        if self.welford:
+            lines.append("mean and variance may be updated term by term (Welford)")
         if self.folded_scalar:
             lines.append("a scale may be folded into an operand")
         if self.probability_format:
@@ -262,6 +267,7 @@ NUMERICS: dict[str, Numerics] = {
     for numerics in (
         Numerics("float64", compute="float64", division_ulps=1.0, sqrt_ulps=1.0),
         Numerics("float32", division_ulps=2.0, sqrt_ulps=1.0),  # IEEE or 2 ulp division
+        Numerics("float32_welford", division_ulps=2.0, sqrt_ulps=1.0, welford=True),
         Numerics(
             "float32_fast",
             flush_to_zero=True,
@@ -286,5 +292,6 @@ NUMERICS: dict[str, Numerics] = {
         Numerics("float16", compute="float16", division_ulps=1.0, sqrt_ulps=1.0, online_tile=None),
     )
 }
-"""Presets by name: ``float64``, ``float32`` (also float16 and bfloat16 inputs accumulated in float32), ``float32_fast``
-(fast-math intrinsics and flush to zero), ``float16`` (computed in float16 throughout)."""
+"""Presets by name: ``float64``, ``float32`` (also float16 and bfloat16 inputs accumulated in float32),
+``float32_welford`` (the same with Welford's mean and variance), ``float32_fast`` (fast-math intrinsics and flush to
+zero), ``float16`` (computed in float16 throughout)."""

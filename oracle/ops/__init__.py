@@ -33,6 +33,8 @@ __all__ = [
     "moe_experts",
     "moe_routing",
     "norm",
+    "norm_fused",
+    "norm_moments",
     "quant",
     "quant_dequantise",
     "quant_int4",

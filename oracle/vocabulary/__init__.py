@@ -31,6 +31,11 @@ How to write the operators of this package
     mean_square = np.mean(x * x, axis=-1, keepdims=True)
     return chain(x, rsqrt(mean_square + eps), weight)
 
+**LayerNorm**: the variance feels an error of the mean in second order only, and may be Welford's where granted::
+
+    mean, variance = moments(x)
+    return chain(x - mean, rsqrt(variance + eps), weight) + bias
+
 **Attention**: flash-style tiles, exp or exp2, scale applied to q or to the scores::
 
     scores = scaled(q @ np.swapaxes(k, -1, -2), scale)       # scale folded into q, or applied afterwards
@@ -68,6 +73,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 from oracle.vocabulary.alternatives import either
 from oracle.vocabulary.discrete import chosen, coded, exact_value, located, stepped
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
+from oracle.vocabulary.moments import moments
 from oracle.vocabulary.products import accumulate, chain, scaled
 from oracle.vocabulary.quantised import scaled_matmul
 from oracle.vocabulary.roundings import may_round, round_to_format
@@ -84,6 +90,7 @@ __all__ = [
     "hull",
     "located",
     "may_round",
+    "moments",
     "pivot",
     "rescaled",
     "round_to_format",

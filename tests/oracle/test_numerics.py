@@ -12,7 +12,7 @@ from oracle.numerics import NUMERICS, Numerics
 
 
 def test_presets() -> None:
-    assert set(NUMERICS) == {"float64", "float32", "float32_fast", "float16"}
+    assert set(NUMERICS) == {"float64", "float32", "float32_welford", "float32_fast", "float16"}
     assert all(numerics.name == name for name, numerics in NUMERICS.items())
     assert NUMERICS["float32"].unit_roundoff == pytest.approx(2.0**-24, rel=1e-4)
     assert NUMERICS["float16"].unit_roundoff == pytest.approx(2.0**-11, rel=1e-4)
