@@ -5,6 +5,9 @@ from __future__ import annotations
 PROFILES: dict[str, tuple[str, ...]] = {
     "core": ("sum", "softmax", "matmul", "rmsnorm", "rope", "attention"),
     "dense-llm": (
+        "fused_add_rmsnorm",
+        "layernorm",
+        "qk_norm",
         "silu_and_mul",
         "gelu_and_mul",
         "batched_matmul",

@@ -12,6 +12,8 @@ from oracle.ops import (
     moe_experts,
     moe_routing,
     norm,
+    norm_fused,
+    norm_moments,
     quant,
     quant_dequantise,
     quant_int4,
