@@ -16,6 +16,7 @@ from oracle.variants import Variant, variants_of
 from refsim.conformance.judge import Judge
 from refsim.conformance.verdicts import Verdict
 
+Drawn = tuple[dict[str, Any], dict[str, Any]]
 RELATION_CASES = 3
 WORST = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.SUSPECT, Verdict.ERROR, Verdict.FAIL)
 
@@ -104,24 +105,33 @@ def trials(
         record = find_operator(operator)
         for dtype in (name for name in dtypes if name in record.dtypes):
             cases = trial_cases(operator, dtype, seed, count)
+            drawn = [_drawn(case) for case in cases]
             prepared: dict[str, list[tuple[Judge, ...]]] = {}
             for variant in variants_of(operator):
                 if variant.dtypes and dtype not in variant.dtypes:
                     continue
                 numerics = "float64" if dtype == "float64" else variant.numerics
                 if numerics not in prepared:
-                    prepared[numerics] = [_judges(case, numerics) for case in cases]
+                    prepared[numerics] = [_judges(case, *given, numerics) for case, given in zip(cases, drawn)]
                 trial = Trial(variant, dtype)
-                _on_cases(trial, cases, prepared[numerics], numerics)
+                _on_cases(trial, cases, drawn, prepared[numerics], numerics)
                 _on_relations(trial, cases)
                 if progress:
                     progress(trial)
                 yield trial
 
 
-def _judges(case: Case, numerics: str) -> tuple[Judge, ...]:
-    record = find_operator(case.operator)
-    expected = record.expect(case.inputs(), record.signature.complete(case.params), NUMERICS[numerics])
+def _drawn(case: Case) -> Drawn:
+    """A case's inputs, which no variant may write to, and its complete parameters."""
+    inputs = case.inputs()
+    for array in inputs.values():
+        if array is not None:
+            array.flags.writeable = False
+    return inputs, find_operator(case.operator).signature.complete(case.params)
+
+
+def _judges(case: Case, inputs: dict[str, Any], params: dict[str, Any], numerics: str) -> tuple[Judge, ...]:
+    expected = find_operator(case.operator).expect(inputs, params, NUMERICS[numerics])
     return tuple(Judge(part) for part in expected)
 
 
@@ -130,19 +140,20 @@ def _run(variant: Variant, inputs: dict[str, Any], params: dict[str, Any]) -> tu
         return variant.run(inputs, params)
 
 
-def _on_cases(trial: Trial, cases: Sequence[Case], prepared: Sequence[tuple[Judge, ...]], numerics: str) -> None:
-    for case, judges in zip(cases, prepared, strict=True):
+def _on_cases(
+    trial: Trial, cases: Sequence[Case], drawn: Sequence[Drawn], prepared: Sequence[tuple[Judge, ...]], numerics: str
+) -> None:
+    for case, (inputs, params), judges in zip(cases, drawn, prepared, strict=True):
         record = find_operator(case.operator)
-        params = record.signature.complete(case.params)
         column = trial.classes.setdefault(case.value_class, Column())
         try:
-            outputs = _run(trial.variant, case.inputs(), params)
+            outputs = _run(trial.variant, inputs, params)
         except Exception as error:
             _note(column, Verdict.ERROR, np.inf, type(error).__name__)
             continue
         if record.staged:
             formed = {j.expected.name: out for j, out in zip(judges, outputs, strict=True) if j.well_formed(out)}
-            expected = record.expect(case.inputs(), params, NUMERICS[numerics], formed)
+            expected = record.expect(inputs, params, NUMERICS[numerics], formed)
             judges = tuple(Judge(part) for part in expected)
         for judge, output in zip(judges, outputs, strict=True):
             judgement = judge.judge(output)
