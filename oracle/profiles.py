@@ -22,6 +22,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "sample_top_p",
         "sample_min_p",
         "sample_top_k_top_p",
+        "gemm_epilogue",
     ),
     "moe-llm": (
         "silu_and_mul",

@@ -67,7 +67,7 @@ def doubling_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any
     return difference(np.where(inside, double, 0), np.where(inside, straight * straight.dtype.type(2), 0), "a doubled")
 
 
-@relation(*PRODUCTS)
+@relation(*PRODUCTS, "gemm_epilogue")
 def other_rows_do_not_matter(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """A row of the result is the same bits when the first row of a, and only that, is negated; in a batch, a matrix."""
     inputs = _copies(inputs)

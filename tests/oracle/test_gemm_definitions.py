@@ -44,6 +44,24 @@ def grouped_matmul(a, b, ends, bias):
     return out
 
 
+def gemm_epilogue(a, b, c, bias, alpha, beta, activation, transpose_a, transpose_b):
+    a, b = (a.T if transpose_a else a), (b.T if transpose_b else b)
+    functions = {
+        "none": lambda x: x,
+        "relu": lambda x: x if x > 0 or x != x else 0.0,
+        "silu": lambda x: x / (1 + math.exp(-x)) if x > -700 else 0.0,
+        "gelu": lambda x: x * math.erfc(-x / math.sqrt(2)) / 2,
+        "gelu_tanh": lambda x: x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
+    }
+    out = np.zeros((len(a), b.shape[1]))
+    for i, j in np.ndindex(out.shape):
+        x = alpha * dot(a[i], b[:, j])
+        x += beta * number(c[i, j]) if c is not None and beta else 0
+        x += 0 if bias is None else number(bias[j])
+        out[i, j] = functions[activation](x)
+    return out
+
+
 def matmul_a8w8(a, b, a_scale, b_scale, bias, out_dtype):
     out = np.zeros((len(a), len(b)))
     for i, j in np.ndindex(out.shape):
@@ -110,6 +128,7 @@ def matmul_w4a16(a, b, scale, zero, bias, group, weights, first_nibble, zero_off
 DEFINITIONS = {
     "batched_matmul": batched_matmul,
     "grouped_matmul": grouped_matmul,
+    "gemm_epilogue": gemm_epilogue,
     "matmul_a8w8": matmul_a8w8,
     "matmul_a8w8_block_scaled": matmul_a8w8_block_scaled,
     "matmul_a4w4_mxfp4": matmul_a4w4_mxfp4,
@@ -165,6 +184,10 @@ B = np.ones((2, 3, 5), np.float32)
         ("grouped_matmul", (A, B, np.array([2, 5])), {}, "not exceed rows = 4"),
         ("grouped_matmul", (A, B, np.array([2])), {}, "dimension groups"),
         ("grouped_matmul", (A, B, np.array([-1, 2])), {}, "ends[0] = -1"),
+        ("gemm_epilogue", (A, B[0]), {"alpha": 0.0}, "alpha=0 leaves no product"),
+        ("gemm_epilogue", (A, B[0]), {"beta": float("inf")}, "beta=inf must be finite"),
+        ("gemm_epilogue", (A, B[0]), {"activation": "tanh"}, "activation='tanh'"),
+        ("gemm_epilogue", (A, B[0], A), {}, "dimension n is 3 in c"),
         ("matmul_a8w8", (CODES, CODES, ROW, ROW[:3]), {}, "dimension n is 3 in b_scale"),
         ("matmul_a8w8", (CODES, CODES, ROW, ROW), {"out_dtype": "int8"}, "out_dtype='int8'"),
         ("matmul_a8w8", (CODES, CODES.astype(np.float32), ROW, ROW), {}, "b has dtype float32"),
