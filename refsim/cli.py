@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,27 +14,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oracle.cases import Case
-from oracle.operator import Operator, UnknownOperatorError, find_operator
-from oracle.signature import FLOAT_DTYPES, InputError
-from refsim.conformance.backends import Backend, Capability, UsageError, load_backend
+from oracle.operator import UnknownOperatorError, find_operator
+from oracle.signature import InputError
+from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
+from refsim.conformance.backends import Backend, Capability, UsageError
 from refsim.conformance.backends.kernels import KernelBackend
-from refsim.conformance.backends.loading import require_device
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.verdicts import Cost, Report
 from refsim.counters.table import per_line, table
 from refsim.counters.totals import Totals
 from refsim.destinations import Destination, kept_clean
+from refsim.fuzz_command import fuzz
 from refsim.hosts.command import run as run_command
 from refsim.hosts.lane_options import chosen_lanes, lane_options
-from refsim.operator_commands import all_operators, mutants, ops
+from refsim.operator_commands import mutants, ops
 from refsim.report_commands import diff, report
 from refsim.translate_command import translate
 
-NOTHING_JUDGED = 3
 INTERRUPTED = 130
-# bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
-DEFAULT_DTYPES = ("float16", "float32", "float64")
 DEFAULT_CASES = 48
 
 
@@ -66,6 +62,7 @@ main.add_command(ops)
 main.add_command(mutants)
 main.add_command(report)
 main.add_command(diff)
+main.add_command(fuzz)
 
 
 def _backend_options(command: Any) -> Any:
@@ -136,13 +133,13 @@ def check(
 
     Exit status: 0 conforms, 1 does not, 2 wrong usage, 3 inconclusive or nothing ran.
     """
-    with _reported(debug):
-        records = _operators(operators)
-        chosen = _dtypes(dtypes, records)
+    with reported(debug):
+        records = chosen_operators(operators)
+        chosen = chosen_dtypes(dtypes, records)
         destination = Destination(output)
         names = [record.name for record in records]
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
-            judged = _backend(backend, records, device)
+            judged = backend_on(backend, records, device)
             totals = _counted(judged) if counters else None
             with _progress(judged, names, chosen, count) as progress:
                 report = run_check(
@@ -170,7 +167,7 @@ def replay(
 ) -> None:
     """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
     that failed."""
-    with _reported(debug):
+    with reported(debug):
         cases = _cases(source)
         records = [find_operator(name) for name in dict.fromkeys(case.operator for case in cases)]
         for case in cases:
@@ -181,29 +178,9 @@ def replay(
             grouped.setdefault((case.operator, case.dtype), []).append(case)
         dtypes = list(dict.fromkeys(case.dtype for case in cases))
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
-            judged = _backend(backend, records, device)
+            judged = backend_on(backend, records, device)
             report = run_check(judged, [record.name for record in records], dtypes, cases=grouped)
         _finish(report, strict, form, destination, debug)
-
-
-def _operators(names: Sequence[str]) -> list[Operator]:
-    if not names:
-        return all_operators()
-    return [find_operator(name) for name in dict.fromkeys(names)]
-
-
-def _dtypes(names: Sequence[str], records: Sequence[Operator]) -> list[str]:
-    """The dtypes asked for; without any, all but bfloat16."""
-    known = list(dict.fromkeys((*FLOAT_DTYPES, *(dtype for record in all_operators() for dtype in record.dtypes))))
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known dtypes: {', '.join(known)}"
-            raise UsageError(f"unknown dtype {name!r}; {hint}")
-    if names:
-        return list(dict.fromkeys(names))
-    narrow = (dtype for record in records for dtype in record.dtypes if dtype not in FLOAT_DTYPES)
-    return list(dict.fromkeys((*DEFAULT_DTYPES, *narrow)))
 
 
 def _require_drawable(case: Case) -> None:
@@ -213,12 +190,6 @@ def _require_drawable(case: Case) -> None:
     except (ValueError, LookupError, ArithmeticError, MemoryError) as error:
         text = json.dumps(case.to_json())
         raise UsageError(f"the inputs of the case cannot be made: {error}; case {text}") from error
-
-
-def _backend(spec: str, records: Sequence[Operator], device: str) -> Backend:
-    """The backend, on a device that exists."""
-    require_device(device)
-    return load_backend(spec, records, device)
 
 
 def _counted(backend: Backend) -> Totals:
@@ -280,21 +251,3 @@ def _finish(
     if totals is not None:
         click.echo(totals.text(), err=True)
     raise click.exceptions.Exit(report.exit_code(strict))
-
-
-@contextlib.contextmanager
-def _reported(debug: bool) -> Iterator[None]:
-    """Turn errors into one paragraph and an exit status; with ``debug``, the traceback too."""
-    try:
-        yield
-    except (UsageError, UnknownOperatorError, InputError) as error:
-        if debug:
-            traceback.print_exc()
-        raise click.UsageError(str(error)) from error
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
-        raise
-    except Exception as error:
-        if debug:
-            raise
-        click.echo(f"Error: refsim itself failed: {type(error).__name__}: {error}; run again with --debug", err=True)
-        raise click.exceptions.Exit(NOTHING_JUDGED) from error

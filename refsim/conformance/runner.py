@@ -91,7 +91,8 @@ def check(
     seed, count : int
         Seed of the run, and how many cases each operator and dtype gets.
     cases : mapping, optional
-        Cases to run in place of drawn ones, by operator and dtype.
+        Cases to run in place of drawn ones, by operator and dtype; each runs twice and with every relation, so that
+        what failed once fails again whatever its place was.
     progress : function, optional
         Called with the row, the cases done and the cases in all, after each case.
 
@@ -116,7 +117,7 @@ def check(
                 prepared = by_numerics.setdefault(numerics.name, [])
                 if not prepared:
                     prepared.extend(prepare(drawn, numerics))
-                results.append(check_row(backend, row, numerics, prepared, progress))
+                results.append(check_row(backend, row, numerics, prepared, progress, thorough=cases is not None))
     return Report(backend.name, backend.device, seed, tuple(results), environment())
 
 
@@ -143,14 +144,16 @@ def check_row(
     numerics: Numerics,
     prepared: Sequence[Prepared],
     progress: Progress | None = None,
+    thorough: bool = False,
 ) -> Result:
-    """Run and judge one operator by one kernel in one dtype."""
+    """Run and judge one operator by one kernel in one dtype; ``thorough`` leaves nothing out on any case."""
     outcomes = []
     judged: list[Refusals] = []
     relations = relations_of(row.operator)
     for number, item in enumerate(prepared):
         related = [relations[number % len(relations)]] if relations and number < len(relations) * RELATION_CASES else []
-        outcome = run_case(backend, row, item, repeat=number % REPEAT_EVERY == 0, relations=related)
+        repeat = thorough or number % REPEAT_EVERY == 0
+        outcome = run_case(backend, row, item, repeat, relations if thorough else related)
         outcomes.append(outcome)
         if outcome.verdict in (Verdict.PASS, Verdict.SUSPECT):
             judged.append(item.refused_cheats)

@@ -1,0 +1,65 @@
+"""What commands are given, as records: operators, dtypes and a backend, and errors as an exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import traceback
+from collections.abc import Iterator, Sequence
+
+import click
+
+from oracle.operator import Operator, UnknownOperatorError, find_operator
+from oracle.signature import FLOAT_DTYPES, InputError
+from refsim.conformance.backends import Backend, UsageError, load_backend
+from refsim.conformance.backends.loading import require_device
+from refsim.operator_commands import all_operators
+
+NOTHING_JUDGED = 3
+# bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
+DEFAULT_DTYPES = ("float16", "float32", "float64")
+
+
+def chosen_operators(names: Sequence[str]) -> list[Operator]:
+    """The operators of the names given; all of them if none is."""
+    if not names:
+        return all_operators()
+    return [find_operator(name) for name in dict.fromkeys(names)]
+
+
+def chosen_dtypes(names: Sequence[str], records: Sequence[Operator]) -> list[str]:
+    """The dtypes asked for; without any, all but bfloat16."""
+    known = list(dict.fromkeys((*FLOAT_DTYPES, *(dtype for record in all_operators() for dtype in record.dtypes))))
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known dtypes: {', '.join(known)}"
+            raise UsageError(f"unknown dtype {name!r}; {hint}")
+    if names:
+        return list(dict.fromkeys(names))
+    narrow = (dtype for record in records for dtype in record.dtypes if dtype not in FLOAT_DTYPES)
+    return list(dict.fromkeys((*DEFAULT_DTYPES, *narrow)))
+
+
+def backend_on(spec: str, records: Sequence[Operator], device: str) -> Backend:
+    """The backend, on a device that exists."""
+    require_device(device)
+    return load_backend(spec, records, device)
+
+
+@contextlib.contextmanager
+def reported(debug: bool) -> Iterator[None]:
+    """Turn errors into one paragraph and an exit status; with ``debug``, the traceback too."""
+    try:
+        yield
+    except (UsageError, UnknownOperatorError, InputError) as error:
+        if debug:
+            traceback.print_exc()
+        raise click.UsageError(str(error)) from error
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(f"Error: refsim itself failed: {type(error).__name__}: {error}; run again with --debug", err=True)
+        raise click.exceptions.Exit(NOTHING_JUDGED) from error
