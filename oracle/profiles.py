@@ -23,6 +23,9 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "sample_min_p",
         "sample_top_k_top_p",
         "gemm_epilogue",
+        "merge_attention_states",
+        "mla_decode",
+        "mla_prefill",
     ),
     "moe-llm": (
         "silu_and_mul",

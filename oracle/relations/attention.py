@@ -9,6 +9,7 @@ import numpy as np
 from oracle.relations.relation import Run, difference, relation
 
 VECTOR = 16  # rows of a multiple of this many elements all begin at a multiple of a vector, or none does
+PACKED = ("q", "k", "v", "k_nope", "k_rope")  # inputs that hold one row per token
 
 
 @relation("attention", "flash_attention")
@@ -50,7 +51,7 @@ def hidden_keys_do_not_matter(
     return None
 
 
-@relation("attention_varlen")
+@relation("attention_varlen", "mla_prefill")
 def sequences_are_independent(
     run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator
 ) -> Any:
@@ -59,13 +60,14 @@ def sequences_are_independent(
     edges_q, edges_k = inputs["cu_seqlens_q"], inputs["cu_seqlens_k"]
     for at in range(1, len(edges_q) - 1):
         queries, keys = slice(*edges_q[at : at + 2]), slice(*edges_k[at : at + 2])
-        alone = {
-            "q": np.array(inputs["q"][queries]),
-            **{name: np.array(inputs[name][keys]) for name in ("k", "v")},
+        own = {name: queries if name == "q" else keys for name in inputs if name in PACKED}
+        alone: dict[str, Any] = {name: np.array(inputs[name][rows]) for name, rows in own.items()}
+        alone |= {
             "cu_seqlens_q": edges_q[at : at + 2] - edges_q[at],
             "cu_seqlens_k": edges_k[at : at + 2] - edges_k[at],
-            "seqused_k": None if inputs["seqused_k"] is None else inputs["seqused_k"][at : at + 1],
         }
+        if "seqused_k" in inputs:
+            alone["seqused_k"] = None if inputs["seqused_k"] is None else inputs["seqused_k"][at : at + 1]
         own_out, own_lse = run(alone, params)
         broken = difference(out[queries], own_out, f"out of sequence {at}")
         broken = broken or difference(lse[:, queries], own_lse, f"lse of sequence {at}")
@@ -74,11 +76,11 @@ def sequences_are_independent(
     return None
 
 
-@relation("paged_attention_decode", "paged_attention_prefill")
+@relation("paged_attention_decode", "paged_attention_prefill", "mla_decode")
 def pages_may_be_moved(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """The result is the same bits when every page lies one place further on, the last one first."""
-    caches = {name: inputs[name] for name in ("key_cache", "value_cache")}
-    pages = len(caches["key_cache"])
+    caches = {name: inputs[name] for name in ("key_cache", "value_cache", "cache") if name in inputs}
+    pages = len(next(iter(caches.values())))
     if not pages:
         return None
     table = inputs["page_table"]
@@ -89,6 +91,20 @@ def pages_may_be_moved(run: Run, inputs: dict[str, Any], params: dict[str, Any],
     )
     for name, one, other in zip(("out", "lse"), turned, straight, strict=True):
         broken = difference(one, other, f"{name} with the pages elsewhere")
+        if broken:
+            return broken
+    return None
+
+
+@relation("merge_attention_states")
+def merged_tokens_are_independent(
+    run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator
+) -> Any:
+    """A token's result is the same bits when the tokens come in reverse order."""
+    straight = run(inputs, params)
+    turned = run({name: np.ascontiguousarray(array[:, ::-1]) for name, array in inputs.items()}, params)
+    for name, one, other in zip(("out", "lse"), turned, straight, strict=True):
+        broken = difference(one[::-1], other, f"{name} with the tokens in reverse order")
         if broken:
             return broken
     return None

@@ -206,20 +206,21 @@ def packed(
     return stored(out, q), lse
 
 
-def _pairs(edges: Array) -> list[tuple[int, int]]:
+def pairs(edges: Array) -> list[tuple[int, int]]:
+    """(first, last) between boundaries."""
     return [(int(first), int(last)) for first, last in pairwise(edges)]
 
 
 def _used(cu_k: Array, used: Array | None) -> list[tuple[int, int]]:
-    pairs = _pairs(cu_k)
+    whole = pairs(cu_k)
     if used is None:
-        return pairs
-    return [(first, first + int(count)) for (first, _), count in zip(pairs, used, strict=True)]
+        return whole
+    return [(first, first + int(count)) for (first, _), count in zip(whole, used, strict=True)]
 
 
 def _varlen(name: str, doc: str, register: Any, style: Style = STYLE, slip: Slip = RIGHT, **facts: Any) -> None:
     def variant(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
-        return packed(q, k, v, _pairs(cu_q), _used(cu_k, used), params, style, slip)
+        return packed(q, k, v, pairs(cu_q), _used(cu_k, used), params, style, slip)
 
     variant.__doc__ = doc
     register("attention_varlen", name=name, **facts)(variant)
@@ -236,14 +237,14 @@ for _name, (_slip, _doc) in SLIPS.items():
 @mutant("attention_varlen")
 def lengths_ignored(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
     """All keys of a sequence are taken, used or not."""
-    return packed(q, k, v, _pairs(cu_q), _pairs(cu_k), params)
+    return packed(q, k, v, pairs(cu_q), pairs(cu_k), params)
 
 
 @mutant("attention_varlen")
 def padding_masked_by_weight(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
     """Unused values meet weights of 0, and 0 · NaN is NaN."""
-    out, lse = packed(q, k, v, _pairs(cu_q), _used(cu_k, used), params)
-    for (first, last), (first_key, last_key) in zip(_pairs(cu_q), _pairs(cu_k), strict=True):
+    out, lse = packed(q, k, v, pairs(cu_q), _used(cu_k, used), params)
+    for (first, last), (first_key, last_key) in zip(pairs(cu_q), pairs(cu_k), strict=True):
         spoiled = np.isnan(wide(v)[first_key:last_key]).any()
         out[first:last] = np.nan if spoiled else out[first:last]
     return out, lse
@@ -253,20 +254,20 @@ def padding_masked_by_weight(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used:
 def one_key_of_the_next(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
     """Each sequence takes the first key of the next one, too."""
     keys = [(first, min(last + 1, len(k))) for first, last in _used(cu_k, used)]
-    return packed(q, k, v, _pairs(cu_q), keys, params)
+    return packed(q, k, v, pairs(cu_q), keys, params)
 
 
 @mutant("attention_varlen")
 def keys_bounded_by_queries(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
     """The keys' boundaries are taken from cu_seqlens_q."""
-    keys = [(min(first, len(k)), min(last, len(k))) for first, last in _pairs(cu_q)]
-    return packed(q, k, v, _pairs(cu_q), keys, params)
+    keys = [(min(first, len(k)), min(last, len(k))) for first, last in pairs(cu_q)]
+    return packed(q, k, v, pairs(cu_q), keys, params)
 
 
 @mutant("attention_varlen", relation="sequences_are_independent")
 def order_by_offset(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
     """How the keys are tiled depends on where the sequence begins."""
-    queries, keys = _pairs(cu_q), _used(cu_k, used)
+    queries, keys = pairs(cu_q), _used(cu_k, used)
     out, lse = packed(q, k, v, queries, keys, params)
     later = packed(q, k, v, queries, keys, params, HONEST["online_tiles"][0])
     for first, last in queries[1:]:

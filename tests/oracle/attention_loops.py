@@ -125,3 +125,37 @@ def paged_attention_decode(q, key_cache, value_cache, table, lengths, slopes=Non
         q, key_cache, value_cache, range(len(q) + 1), table, lengths, alibi_slopes=slopes, sinks=sinks, **params
     )
     return out, lse.T
+
+
+def mla_decode(q, cache, table, lengths, latent_dim=512, scale=None):
+    sequences, queries, heads, size = q.shape
+    out, lse = np.zeros((sequences, queries, heads, latent_dim)), np.zeros((sequences, queries, heads))
+    for s, n in enumerate(lengths):
+        rows = np.array([cache[table[s, t // cache.shape[1]], t % cache.shape[1]] for t in range(n)]).reshape(n, size)
+        for h in range(heads):
+            out[s, :, h], lse[s, :, h] = one_head(
+                q[s, :, h].astype(float), rows.astype(float), rows[:, :latent_dim].astype(float),
+                size**-0.5 if scale is None else scale,
+                lambda i, j, n=n: sees(i, j, queries, n, "bottom_right"),
+            )  # fmt: skip
+    return out, lse
+
+
+def mla_prefill(q, k_nope, k_rope, v, cu_q, cu_k, causal="bottom_right", scale=None):
+    k = np.zeros((*k_nope.shape[:2], q.shape[2]))
+    for t, h in np.ndindex(*k_nope.shape[:2]):
+        k[t, h] = [*k_nope[t, h], *k_rope[t]]
+    return attention_varlen(q, k, v, cu_q, cu_k, causal=causal, scale=scale)
+
+
+def merge_attention_states(outs, lses, base="e"):
+    splits, tokens, heads, v_dim = outs.shape
+    out, lse = np.zeros((tokens, heads, v_dim)), np.full((tokens, heads), -np.inf)
+    unit = 1.0 if base == "e" else math.log(2.0)
+    for t, h in np.ndindex(tokens, heads):
+        scores = {s: unit * float(lses[s, t, h]) for s in range(splits) if lses[s, t, h] > -np.inf}
+        mean, log_sum = weighted(scores, {s: outs[s, t, h].astype(float).tolist() for s in scores})
+        if mean:
+            out[t, h] = mean
+        lse[t, h] = log_sum / unit
+    return out, lse

@@ -6,10 +6,15 @@ import pytest
 
 from oracle.cases import make_cases
 from oracle.cases.draw import curated_count
+from oracle.formats import cast
+from oracle.numerics import NUMERICS
 from oracle.operator import find_operator
 from oracle.signature import InputError
 
-NAMES = ("flash_attention", "attention_varlen", "paged_attention_decode", "paged_attention_prefill")
+NAMES = (
+    "flash_attention", "attention_varlen", "paged_attention_decode", "paged_attention_prefill", "mla_decode",
+    "mla_prefill", "merge_attention_states",
+)  # fmt: skip
 
 
 def _close(value, other, case):
@@ -134,3 +139,75 @@ def test_what_is_refused_of_pages():
     prefill = find_operator("paged_attention_prefill")
     with pytest.raises(InputError, match="cu_seqlens_q has 2 boundaries for 2 sequences; one more is due"):
         prefill(**_pages(), cu_seqlens_q=np.array([0, 2], np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_absorbed_and_written_out_latent_attention_agree_within_bounds(dtype):
+    """Small integers make both up-projections exact, so that the two forms are given the same problem."""
+    rng = np.random.default_rng(3)
+    sequences, queries, heads, keys, latent, nope, rope, v_dim = 2, 3, 2, 9, 8, 4, 4, 5
+
+    def integers(*shape):
+        return rng.integers(-2, 3, shape).astype(np.float64)
+
+    up_k, up_v = integers(heads, nope, latent), integers(heads, v_dim, latent)
+    q_nope, q_rope = integers(sequences, queries, heads, nope), integers(sequences, queries, heads, rope)
+    c, k_rope = integers(sequences, keys, latent), integers(sequences, keys, rope)
+    scale = (nope + rope) ** -0.5
+
+    absorbed = np.concatenate([np.einsum("sqhn,hnl->sqhl", q_nope, up_k), q_rope], axis=-1)
+    cache = np.concatenate([c, k_rope], axis=-1)
+    numerics = NUMERICS["float32"]
+    decode = find_operator("mla_decode").expect(
+        {
+            "q": cast(absorbed, dtype), "cache": cast(cache, dtype), "lengths": np.full(sequences, keys, np.int32),
+            "page_table": np.arange(sequences, dtype=np.int32)[:, np.newaxis],
+        },
+        {"latent_dim": latent, "scale": scale}, numerics,
+    )  # fmt: skip
+    prefill = find_operator("mla_prefill").expect(
+        {
+            "q": cast(np.concatenate([q_nope, q_rope], -1).reshape(-1, heads, nope + rope), dtype),
+            "k_nope": cast(np.einsum("skl,hnl->skhn", c, up_k).reshape(-1, heads, nope), dtype),
+            "k_rope": cast(k_rope.reshape(-1, rope), dtype),
+            "v": cast(np.einsum("skl,hvl->skhv", c, up_v).reshape(-1, heads, v_dim), dtype),
+            "cu_seqlens_q": queries * np.arange(sequences + 1, dtype=np.int32),
+            "cu_seqlens_k": keys * np.arange(sequences + 1, dtype=np.int32),
+        },
+        {"scale": scale}, numerics,
+    )  # fmt: skip
+    out = np.einsum("sqhl,hvl->sqhv", decode[0].value, up_v).reshape(-1, heads, v_dim)
+    reach = np.einsum("sqhl,hvl->sqhv", decode[0].bound, np.abs(up_v)).reshape(-1, heads, v_dim)
+    assert np.all(np.abs(out - prefill[0].value) <= 1e-12)
+    assert np.all(np.abs(out - prefill[0].value) <= reach + prefill[0].bound)
+    lse = decode[1].value.transpose(2, 0, 1).reshape(heads, -1)
+    np.testing.assert_allclose(lse, prefill[1].value, rtol=1e-13)
+
+
+@pytest.mark.parametrize("base", ["e", "2"])
+def test_merged_parts_are_the_whole(base):
+    q, k, v = _dense(4, 9, 2, 2)
+    flash = find_operator("flash_attention")
+    parts = [flash(q, k[:, :, at], v[:, :, at]) for at in (slice(0, 4), slice(4, 5), slice(5, 9))]
+    unit = 1.0 if base == "e" else np.log(2.0)
+    outs = np.stack([out[0].transpose(1, 0, 2) for out, _ in parts])
+    lses = np.stack([lse[0].T / unit for _, lse in parts]).astype(np.float32)
+    out, lse = find_operator("merge_attention_states")(outs, lses, base=base)
+    whole, whole_lse = flash(q, k, v)
+    np.testing.assert_allclose(out, whole[0].transpose(1, 0, 2), atol=1e-6)
+    np.testing.assert_allclose(lse * unit, whole_lse[0].T, atol=1e-6)
+
+
+def test_what_latent_attention_refuses():
+    q, cache = np.zeros((1, 1, 2, 6)), np.zeros((2, 4, 6))
+    table, lengths = np.zeros((1, 1), np.int32), np.array([4], np.int32)
+    decode = find_operator("mla_decode")
+    with pytest.raises(InputError, match="latent_dim = 512 exceeds qk_dim = 6"):
+        decode(q, cache, table, lengths)
+    with pytest.raises(InputError, match=r"page_table\[0\] uses page 2; there are 2"):
+        decode(q, cache, table + np.int32(2), lengths, latent_dim=4)
+    edges, rows = np.array([0, 3], np.int32), np.zeros((3, 2, 4))
+    with pytest.raises(InputError, match="nope_dim = 4 and rope_dim = 3 must add up to qk_dim = 6"):
+        find_operator("mla_prefill")(np.zeros((3, 2, 6)), rows, np.zeros((3, 3)), rows, edges, edges)
+    with pytest.raises(InputError, match="base='10' must be one of 'e', '2'"):
+        find_operator("merge_attention_states")(np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1), np.float32), base="10")
