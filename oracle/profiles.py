@@ -12,6 +12,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "gelu_and_mul",
         "batched_matmul",
         "attention",
+        "attention_backward",
         "attention_varlen",
         "flash_attention",
         "paged_attention_decode",

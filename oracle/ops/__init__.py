@@ -3,6 +3,7 @@
 from oracle.ops import (
     activation,
     attention,
+    attention_backward,
     attention_flash,
     attention_mla,
     attention_paged,
@@ -29,6 +30,7 @@ from oracle.ops import (
 __all__ = [
     "activation",
     "attention",
+    "attention_backward",
     "attention_flash",
     "attention_mla",
     "attention_paged",

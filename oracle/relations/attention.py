@@ -12,7 +12,7 @@ VECTOR = 16  # rows of a multiple of this many elements all begin at a multiple 
 PACKED = ("q", "k", "v", "k_nope", "k_rope")  # inputs that hold one row per token
 
 
-@relation("attention", "flash_attention")
+@relation("attention", "flash_attention", "attention_backward")
 def batches_are_independent(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """A sequence's result is the same bits when the batch comes in reverse order, where rows are whole vectors.
 
@@ -22,10 +22,10 @@ def batches_are_independent(run: Run, inputs: dict[str, Any], params: dict[str, 
     if len(inputs["q"]) < 2 or any(size % VECTOR for size in sizes):
         return None
     straight = run(inputs, params)
-    by_batch = {name: np.ascontiguousarray(x[::-1]) for name, x in inputs.items() if x is not None and x.ndim == 4}
+    by_batch = {name: np.ascontiguousarray(x[::-1]) for name, x in inputs.items() if x is not None and x.ndim > 1}
     turned = run({**inputs, **by_batch}, params)
-    for name, one, other in zip(("out", "lse"), turned, straight, strict=True):
-        broken = difference(one[::-1], other, f"{name} with the batch in reverse order")
+    for number, (one, other) in enumerate(zip(turned, straight, strict=True)):
+        broken = difference(one[::-1], other, f"output {number} with the batch in reverse order")
         if broken:
             return broken
     return None

@@ -3,6 +3,7 @@
 from oracle.cases.recipes import (
     activation,
     attention,
+    attention_backward,
     attention_flash,
     attention_mla,
     attention_paged,
@@ -25,6 +26,7 @@ RECIPES: dict[str, Recipe] = {}
 for _family in (
     activation,
     attention,
+    attention_backward,
     attention_flash,
     attention_mla,
     attention_paged,
