@@ -76,8 +76,11 @@ class Numerics:
     split_format
         Name of the format partial results are stored in; None = the accumulator's.
     unit_group, unit_fraction_bits, unit_result_bits
-        A matrix unit that adds `unit_group` products aligned and truncated to `unit_fraction_bits` and
-        rounds the sum toward zero to `unit_result_bits`; 0 = IEEE arithmetic.
+        A matrix unit that adds `unit_group` products and the accumulator aligned and truncated to `unit_fraction_bits`
+        and rounds the sum toward zero to `unit_result_bits`; 0 = IEEE arithmetic.
+    unit_min_normal
+        Smallest normal number of the unit's input format: smaller factors are aligned as if they were that large.
+        0 = all factors are normal numbers.
     """
 
     name: str
@@ -111,6 +114,7 @@ class Numerics:
     unit_group: int = 0
     unit_fraction_bits: int = 0
     unit_result_bits: int = 0
+    unit_min_normal: float = 0.0
 
     def __post_init__(self) -> None:
         if self.exp_form not in EXP_FORMS:
@@ -262,6 +266,21 @@ def _widened(fmt: Format) -> float:
     return 2.0 * u if fmt.precision >= 53 else u * (1.0 + 2.0**-16)
 
 
+def _tensor_core(
+    name: str, group: int, fraction_bits: int, result_bits: int = 23, min_normal: float = 2.0**-14
+) -> Numerics:
+    """float32 around a tensor core's sums of products, whose terms are cut off toward zero."""
+    return Numerics(
+        name,
+        division_ulps=2.0,
+        sqrt_ulps=1.0,
+        unit_group=group,
+        unit_fraction_bits=fraction_bits,
+        unit_result_bits=result_bits,
+        unit_min_normal=min_normal,
+    )
+
+
 NUMERICS: dict[str, Numerics] = {
     numerics.name: numerics
     for numerics in (
@@ -290,6 +309,12 @@ NUMERICS: dict[str, Numerics] = {
             exp_form="exp2_fma",
         ),
         Numerics("float16", compute="float16", division_ulps=1.0, sqrt_ulps=1.0, online_tile=None),
+        _tensor_core("tensor_core_sm70", 4, 23),
+        _tensor_core("tensor_core_sm80", 8, 24),
+        _tensor_core("tensor_core_sm90", 16, 25),
+        _tensor_core("tensor_core_sm89_fp8", 16, 13, 13, 2.0**-6),
+        _tensor_core("tensor_core_sm90_fp8", 32, 13, 13, 2.0**-6),
+        _tensor_core("tensor_core_sm100_fp8", 32, 25, 23, 2.0**-6),
     )
 }
 """Presets by name: ``float64``, ``float32`` (also float16 and bfloat16 inputs accumulated in float32),

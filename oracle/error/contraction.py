@@ -74,7 +74,9 @@ def _contract(
         repeats = np.array(np.broadcast_to(repeats, full.shape))
     largest = np.maximum(a_whole.max(axis=-1)[..., :, None], b_whole.max(axis=-2)[..., None, :])
     largest = largest if largest.shape == full.shape else np.array(np.broadcast_to(largest, full.shape))
-    facts = SumFacts(terms, magnitude, squares, step, own, products=True, repeats=repeats, largest=largest)
+    facts = SumFacts(
+        terms, magnitude, squares, step, own, True, repeats, largest, length, _raw_magnitude(numerics, a_whole, b_whole)
+    )
     fresh = rounding_of_sum(numerics, facts, extra_roundings=1.0)
     if numerics.is_float64:
         fresh = np.where(holds_exactly(numerics, facts), 0.0, fresh + numerics.accumulator_roundoff * magnitude)
@@ -104,6 +106,15 @@ def _contract(
     )
     result.facts = facts.reshaped(shape)
     return result
+
+
+def _raw_magnitude(numerics: Numerics, a: Array, b: Array) -> Array | None:
+    """Σ|a·b| with subnormal factors of a matrix unit's input format at their pinned exponent."""
+    least = numerics.unit_min_normal
+    if not numerics.unit_group or not least:
+        return None
+    pinned = [np.where(x > 0.0, np.maximum(x, least), 0.0) for x in (a, b)]
+    return np.asarray(np.matmul(*pinned))
 
 
 def _terms(a: Array, b: Array, shape: tuple[int, ...], length: int) -> Array:

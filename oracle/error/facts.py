@@ -16,7 +16,8 @@ class SumFacts:
 
     terms: number of nonzero terms; magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie
     on (0 = none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms
-    per distinct term; largest: the largest factor among the products.
+    per distinct term; largest: the largest factor among the products; length: number of terms with zeros (infinite
+    where it is not known); raw: magnitude as a matrix unit sees it that pins the exponents of subnormal factors.
     """
 
     terms: Array
@@ -27,6 +28,8 @@ class SumFacts:
     products: bool = False
     repeats: Any = 1.0
     largest: Any = 0.0
+    length: float = np.inf
+    raw: Array | None = None
 
     def reshaped(self, shape: tuple[int, ...]) -> SumFacts:
         """The same facts of a reshaped sum."""
@@ -39,4 +42,5 @@ class SumFacts:
             own=self.own.reshape(shape),
             repeats=self.repeats.reshape(shape) if np.ndim(self.repeats) else self.repeats,
             largest=self.largest.reshape(shape) if np.ndim(self.largest) else self.largest,
+            raw=None if self.raw is None else self.raw.reshape(shape),
         )

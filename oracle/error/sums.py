@@ -29,14 +29,20 @@ def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float 
             + np.where(facts.terms > 0, 1.0, 0.0) * format_of(numerics.split_format).unit_roundoff * facts.magnitude
         )
     if numerics.unit_group and extra_roundings:
-        groups = np.ceil(facts.terms / numerics.unit_group)
-        per_group = (numerics.unit_group + 1) * 2.0**-numerics.unit_fraction_bits + 2.0**-numerics.unit_result_bits
-        rounding = np.maximum(rounding, groups * per_group * facts.magnitude)
+        rounding = np.maximum(rounding, truncation(numerics, facts))
     least = fmt.min_normal if numerics.flush_to_zero else (fmt.min_subnormal if extra_roundings else 0.0)
     rounding = rounding + np.where(facts.terms > 1, facts.terms, 0.0) * least
     exact = holds_exactly(numerics, facts)
     rounding = np.where(exact, 0.0, rounding)
     return np.where(facts.magnitude > fmt.max, np.where(exact & (facts.magnitude == np.inf), 0.0, np.inf), rounding)
+
+
+def truncation(numerics: Numerics, facts: SumFacts, reach: Any = None) -> Any:
+    """What a matrix unit cuts off: in every group that holds a term, below its largest exponent, of at most `reach`."""
+    reach = (facts.magnitude if facts.raw is None else facts.raw) if reach is None else reach
+    groups = np.minimum(facts.terms, np.ceil(facts.length / numerics.unit_group))
+    per_group = (numerics.unit_group + 1) * 2.0**-numerics.unit_fraction_bits + 2.0**-numerics.unit_result_bits
+    return groups * per_group * reach
 
 
 def holds_exactly(numerics: Numerics, facts: SumFacts) -> Any:
@@ -49,6 +55,8 @@ def holds_exactly(numerics: Numerics, facts: SumFacts) -> Any:
     if numerics.split_format is not None and numerics.splits > 1:
         bits = min(bits, format_of(numerics.split_format).precision)
     lattice = (facts.magnitude <= 2.0**bits * facts.step) & (facts.step >= least)
+    if numerics.unit_group and facts.raw is not None:
+        lattice &= facts.raw <= 2.0**numerics.unit_fraction_bits * facts.step
     return lattice | (facts.magnitude == 0.0)
 
 
@@ -59,6 +67,10 @@ def deviation(numerics: Numerics, terms: Any, y: Array, facts: SumFacts, worst_p
     random_order = terms * (y * y / 3.0 + facts.squares / 3.0) + facts.squares
     variance = (u * u / 3.0) * (np.maximum(random_order, worst_prefix) + facts.squares * facts.products) * facts.repeats
     systematic = swamped + _underflow(numerics, facts)
+    if numerics.unit_group and facts.products:  # what is cut off has a direction
+        raw = 0.0 if facts.raw is None else (facts.raw - facts.magnitude)
+        reach = np.sqrt(worst_prefix / np.maximum(terms, 1.0)) + np.abs(y) + np.sqrt(facts.squares) + raw
+        systematic = systematic + truncation(numerics, facts, reach)
     return np.asarray(np.sqrt(variance + systematic * systematic))
 
 

@@ -151,7 +151,9 @@ BROKEN: dict[str, tuple[Product, str, str]] = {
 """Products that only a relation tells from honest ones."""
 
 
-def _matmul(form: Product, doc: str) -> Callable[..., Array]:
+def over(form: Product, doc: str) -> Callable[..., Array]:
+    """An implementation of ``matmul`` from a product of two matrices in the compute type."""
+
     def matmul(a: Array, b: Array, bias: Array | None, *, transpose_a: bool, transpose_b: bool) -> Array:
         out = form(wide(a.T if transpose_a else a), wide(b.T if transpose_b else b))
         return stored(out if bias is None else out + wide(bias), a)
@@ -161,11 +163,11 @@ def _matmul(form: Product, doc: str) -> Callable[..., Array]:
 
 
 for _name, (_form, _doc) in HONEST.items():
-    control("matmul", name=_name)(_matmul(_form, _doc))
+    control("matmul", name=_name)(over(_form, _doc))
 for _name, (_form, _doc) in WRONG.items():
-    mutant("matmul", name=_name)(_matmul(_form, _doc))
+    mutant("matmul", name=_name)(over(_form, _doc))
 for _name, (_form, _doc, _relation) in BROKEN.items():
-    mutant("matmul", name=_name, relation=_relation, dtypes=("float32",))(_matmul(_form, _doc))
+    mutant("matmul", name=_name, relation=_relation, dtypes=("float32",))(over(_form, _doc))
 
 
 @control("matmul")
@@ -187,7 +189,7 @@ def tf32_factors(a: Array, b: Array, bias: Array | None, *, transpose_a: bool, t
     def form(x: Array, y: Array) -> Array:
         return product(truncated_bits(x, 13), truncated_bits(y, 13))
 
-    return _matmul(form, "")(a, b, bias, transpose_a=transpose_a, transpose_b=transpose_b)
+    return over(form, "")(a, b, bias, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 @mutant("matmul", dtypes=("float32",))
@@ -199,7 +201,7 @@ def three_bfloat16_products(a: Array, b: Array, bias: Array | None, *, transpose
         low: Array = product(x0, y1) + product(x1, y0)
         return product(x0, y0) + low
 
-    return _matmul(form, "")(a, b, bias, transpose_a=transpose_a, transpose_b=transpose_b)
+    return over(form, "")(a, b, bias, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 def _in_two(x: Array) -> tuple[Array, Array]:
@@ -210,7 +212,7 @@ def _in_two(x: Array) -> tuple[Array, Array]:
 @mutant("matmul")
 def bias_left_out(a: Array, b: Array, bias: Array | None, *, transpose_a: bool, transpose_b: bool) -> Array:
     """The bias is left out."""
-    return _matmul(product, "")(a, b, None, transpose_a=transpose_a, transpose_b=transpose_b)
+    return over(product, "")(a, b, None, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 @mutant("matmul")
@@ -224,7 +226,7 @@ def bias_per_row(a: Array, b: Array, bias: Array | None, *, transpose_a: bool, t
 @mutant("matmul", dtypes=("float16", "bfloat16"))
 def stored_before_bias(a: Array, b: Array, bias: Array | None, *, transpose_a: bool, transpose_b: bool) -> Array:
     """The product is rounded to the output's dtype before the bias is added."""
-    out = wide(_matmul(product, "")(a, b, None, transpose_a=transpose_a, transpose_b=transpose_b))
+    out = wide(over(product, "")(a, b, None, transpose_a=transpose_a, transpose_b=transpose_b))
     return stored(out if bias is None else out + wide(bias), a)
 
 
@@ -241,4 +243,4 @@ def transpose_ignored(a: Array, b: Array, bias: Array | None, *, transpose_a: bo
     """A transposed factor is read as if its memory were row-major."""
     left = a.reshape(a.shape[::-1]) if transpose_a else a
     right = b.reshape(b.shape[::-1]) if transpose_b else b
-    return _matmul(product, "")(left, right, bias, transpose_a=False, transpose_b=False)
+    return over(product, "")(left, right, bias, transpose_a=False, transpose_b=False)

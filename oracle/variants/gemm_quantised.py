@@ -19,7 +19,7 @@ def _values(codes: Array) -> Array:
     return codes.astype(F)
 
 
-def _a8w8(style: Style, doc: str, values: Codes = _values) -> Callable[..., Array]:
+def a8w8(style: Style, doc: str, values: Codes = _values) -> Callable[..., Array]:
     def matmul_a8w8(a: Array, b: Array, a_scale: Array, b_scale: Array, bias: Array | None, *, out_dtype: str) -> Array:
         per_row = a_scale[:, np.newaxis], b_scale[:, np.newaxis]
         return scaled_product(style, values(a), values(b).T, *per_row, max(a.shape[1], 1), bias, out_dtype)
@@ -36,7 +36,7 @@ def _every_row(b_scale: Array, block: int, rows: int) -> Array:
     return np.repeat(b_scale, block, axis=0)[:rows]
 
 
-def _block_scaled(style: Style, doc: str, values: Codes = _values, widen: Widen = _every_row) -> Callable[..., Array]:
+def block_scaled(style: Style, doc: str, values: Codes = _values, widen: Widen = _every_row) -> Callable[..., Array]:
     def matmul_a8w8_block_scaled(
         a: Array, b: Array, a_scale: Array, b_scale: Array, bias: Array | None, *, block: int, out_dtype: str
     ) -> Array:
@@ -64,7 +64,7 @@ def _as_other_family(codes: Array) -> Array:
     return other.astype(F)
 
 
-for _operator, _made in (("matmul_a8w8", _a8w8), ("matmul_a8w8_block_scaled", _block_scaled)):
+for _operator, _made in (("matmul_a8w8", a8w8), ("matmul_a8w8_block_scaled", block_scaled)):
     for _name, (_style, _doc) in STYLES.items():
         control(_operator, name=_name)(_made(_style, _doc))
     for _name, (_style, _doc) in FLAWED.items():
@@ -88,7 +88,7 @@ def int32_accumulator(
     one = Style(lambda x, y: whole, "pairs")
     per_row = a_scale[:, np.newaxis], b_scale[:, np.newaxis]
     if not a.shape[1]:
-        return _a8w8(Style(), "")(a, b, a_scale, b_scale, bias, out_dtype=out_dtype)
+        return a8w8(Style(), "")(a, b, a_scale, b_scale, bias, out_dtype=out_dtype)
     return scaled_product(one, a.astype(F), b.T.astype(F), *per_row, a.shape[1], bias, out_dtype)
 
 
@@ -119,7 +119,7 @@ for _name, _widen, _doc in (
     ("scales_transposed", _transposed, "The weights' scales are read as if they lay (k_blocks, n_blocks)."),
     ("half_blocks_of_n", _half_blocks, "The weights' scales change every half block of columns."),
 ):
-    mutant("matmul_a8w8_block_scaled", name=_name)(_block_scaled(Style(), _doc, widen=_widen))
+    mutant("matmul_a8w8_block_scaled", name=_name)(block_scaled(Style(), _doc, widen=_widen))
 mutant("matmul_a8w8_block_scaled", name="scale_of_the_next_block")(
-    _block_scaled(Style(scales=_neighbours), "Activations have the scale of the block before theirs.")
+    block_scaled(Style(scales=_neighbours), "Activations have the scale of the block before theirs.")
 )

@@ -162,6 +162,8 @@ def accumulate(total: Any, addend: Any) -> Any:
             products=facts.products,
             repeats=facts.repeats,
             largest=facts.largest,
+            length=facts.length + 1.0,
+            raw=None if facts.raw is None else facts.raw + size,
         )
         fresh = rounding_of_sum(numerics, joined, extra_roundings=1.0)
         if numerics.is_float64:

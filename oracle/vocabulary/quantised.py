@@ -12,8 +12,9 @@ from oracle.error.array import ErrorBounded
 from oracle.error.fields import ROOT_THIRD, Array, plus, root_sum
 from oracle.error.lattice import is_power_of_two
 from oracle.error.settle import make
-from oracle.error.sums import holds_exactly
-from oracle.vocabulary.operands import value_of
+from oracle.error.sums import holds_exactly, truncation
+from oracle.numerics import Numerics
+from oracle.vocabulary.operands import arithmetic_of, value_of
 
 
 def scaled_matmul(a: Any, a_scales: tuple[Any, ...], b: Any, b_scales: tuple[Any, ...]) -> Any:
@@ -32,13 +33,28 @@ def scaled_matmul(a: Any, a_scales: tuple[Any, ...], b: Any, b_scales: tuple[Any
     each product of two scales. Scales that are powers of two cost none. Where a product of scales, or of a partial sum
     and one scale, may leave the range of normal numbers, what it loses is charged.
     """
-    left = math.prod(a_scales, start=a)
-    right = math.prod(b_scales, start=b)
+    numerics = arithmetic_of(a, b, *a_scales, *b_scales)
+    # what the alignment of subnormal codes costs depends on codes alone: it is added below
+    bare = None if numerics is None else numerics.with_changes(unit_min_normal=0.0)
+    left = math.prod((_under(bare, scale) for scale in a_scales), start=_under(bare, a))
+    right = math.prod((_under(bare, scale) for scale in b_scales), start=_under(bare, b))
     product = left @ right
-    if not isinstance(product, ErrorBounded) or product.facts is None or not product.size or not np.shape(a)[-1]:
+    if numerics is None or not isinstance(product, ErrorBounded):
+        return product
+    product.numerics = numerics
+    if product.facts is None or not product.size or not np.shape(a)[-1]:
         return product
     with np.errstate(all="ignore"):
         return _regrouped(product, value_of(a), _values(a_scales), value_of(b), _values(b_scales))
+
+
+def _under(numerics: Numerics | None, x: Any) -> Any:
+    """An operand under another arithmetic."""
+    if numerics is None or not isinstance(x, ErrorBounded):
+        return x
+    same = x.map(lambda field: field)
+    same.numerics = numerics
+    return same
 
 
 def _values(scales: tuple[Any, ...]) -> list[Array]:
@@ -52,7 +68,14 @@ def _regrouped(product: ErrorBounded, a: Array, a_scales: list[Array], b: Array,
     factors = [*a_scales, *b_scales]
     inexact = sum(not is_power_of_two(scale[(scale != 0.0) & np.isfinite(scale)]).all() for scale in factors)
     roundings = inexact + 1.0 if inexact else 0.0
-    extra = np.where(holds_exactly(numerics, facts), 0.0, roundings * numerics.unit_roundoff * facts.magnitude)
+    if numerics.unit_min_normal:
+        facts = replace(facts, raw=_aligned(numerics, a, a_scales) @ _aligned(numerics, b, b_scales))
+    exact = holds_exactly(numerics, facts)
+    extra = np.where(exact, 0.0, roundings * numerics.unit_roundoff * facts.magnitude)
+    if facts.raw is not None:
+        extra = extra + np.where(
+            exact | (facts.raw <= facts.magnitude * (1.0 + 2.0**-40)), 0.0, truncation(numerics, facts)
+        )
     fmt = numerics.format
     least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal
     codes = np.matmul(np.abs(a), np.abs(b))
@@ -65,6 +88,8 @@ def _regrouped(product: ErrorBounded, a: Array, a_scales: list[Array], b: Array,
     extra = np.where((reach > fmt.max) & np.isfinite(product.value), np.inf, extra)
     extra = np.where(np.isfinite(product.value), extra, 0.0)
     likely = roundings * numerics.unit_roundoff * ROOT_THIRD * (np.abs(product.value) + np.sqrt(facts.squares))
+    if facts.raw is not None:
+        likely = likely + truncation(numerics, facts, np.maximum(facts.raw - facts.magnitude, 0.0))
     likely = np.where(extra > 0.0, np.minimum(likely, extra), 0.0)
     result = make(
         product.value,
@@ -76,6 +101,13 @@ def _regrouped(product: ErrorBounded, a: Array, a_scales: list[Array], b: Array,
     )
     result.facts = replace(facts, own=facts.own + extra)
     return result
+
+
+def _aligned(numerics: Numerics, codes: Array, scales: list[Array]) -> Array:
+    """Magnitudes of dequantised numbers as a unit aligns them: subnormal codes at the smallest normal number."""
+    size = np.abs(codes)
+    pinned = np.where(size > 0.0, np.maximum(size, numerics.unit_min_normal), size)
+    return np.asarray(math.prod((np.abs(scale) for scale in scales), start=pinned))
 
 
 def _least(x: Array) -> float:

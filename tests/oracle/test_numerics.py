@@ -12,7 +12,9 @@ from oracle.numerics import NUMERICS, Numerics
 
 
 def test_presets() -> None:
-    assert set(NUMERICS) == {"float64", "float32", "float32_welford", "float32_fast", "float16"}
+    cores = {"sm70", "sm80", "sm90", "sm89_fp8", "sm90_fp8", "sm100_fp8"}
+    known = {"float64", "float32", "float32_welford", "float32_fast", "float16"}
+    assert set(NUMERICS) == known | {f"tensor_core_{name}" for name in cores}
     assert all(numerics.name == name for name, numerics in NUMERICS.items())
     assert NUMERICS["float32"].unit_roundoff == pytest.approx(2.0**-24, rel=1e-4)
     assert NUMERICS["float16"].unit_roundoff == pytest.approx(2.0**-11, rel=1e-4)
