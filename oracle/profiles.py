@@ -51,6 +51,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "quantise_nvfp4",
         "quantise_int4",
         "quantise_uint4",
+        "rmsnorm_dynamic_quant",
+        "silu_and_mul_dynamic_quant",
     ),
 }
 """Operators by profile."""

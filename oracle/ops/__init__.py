@@ -2,6 +2,7 @@
 
 from oracle.ops import (
     activation,
+    activation_quant,
     attention,
     attention_backward,
     attention_flash,
@@ -18,6 +19,7 @@ from oracle.ops import (
     norm,
     norm_fused,
     norm_moments,
+    norm_quant,
     quant,
     quant_dequantise,
     quant_int4,
@@ -29,6 +31,7 @@ from oracle.ops import (
 
 __all__ = [
     "activation",
+    "activation_quant",
     "attention",
     "attention_backward",
     "attention_flash",
@@ -45,6 +48,7 @@ __all__ = [
     "norm",
     "norm_fused",
     "norm_moments",
+    "norm_quant",
     "quant",
     "quant_dequantise",
     "quant_int4",

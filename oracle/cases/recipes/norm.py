@@ -189,6 +189,7 @@ GROUPNORM = Recipe(
         Structure(_images(2, 3, 47), "falling", params=_groups(3)),
         Structure(_images(1, 2, 31), "all_below", "misaligned", _groups(2)),
         Structure(_images(1, 4, 65), "offset", params=_groups(2)),
+        Structure(_images(2, 8, 127), "offset", params=_groups(4)),
         Structure(_images(2, 4, 7), "subnormals", absent=("weight", "bias")),
         Structure(_images(2, 4, 63), "heavy_tail", "strided", _groups(2)),
         Structure(_images(3, 6, 15), "mixed", params=_groups(2, eps=1e-3), absent=("bias",)),
