@@ -56,7 +56,7 @@ FORMULAS = {"rmsnorm_dynamic_quant": rmsnorm, "silu_and_mul_dynamic_quant": silu
 def test_equals_loops_over_scalars(name):
     record = find_operator(name)
     cases = [case for case in make_cases(name, "float32", 36, seed=5) if np.prod(list(case.dims.values())) < 1200]
-    assert len(cases) >= 25
+    assert len(cases) >= 22
     for case in cases:
         params = record.signature.complete(case.params)
         scale, codes = record.value(case.inputs(), case.params)
