@@ -19,6 +19,7 @@ from oracle.signature import InputError
 from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, Capability, UsageError
 from refsim.conformance.backends.kernels import KernelBackend
+from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, secret_seed
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.verdicts import Cost, Report
@@ -111,6 +112,17 @@ def _backend_options(command: Any) -> Any:
     help="Cases per operator and dtype.",
 )
 @click.option("--counters", is_flag=True, help="Print what all cases together cost, by kernel, to standard error.")
+@click.option("--isolated", is_flag=True, help="Run the backend in a process of its own: for code that is not trusted.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Limit of a run, isolated.",
+)
+@click.option(
+    "--memory", type=click.IntRange(min=64), default=2048, show_default=True, help="Limit in MiB; with --isolated."
+)
 @lane_options
 def check(
     operators: tuple[str, ...],
@@ -124,6 +136,9 @@ def check(
     seed: int,
     count: int,
     counters: bool,
+    isolated: bool,
+    seconds: float,
+    memory: int,
     lanes: str,
     schedule: str | None,
     witness: bool,
@@ -139,11 +154,22 @@ def check(
         destination = Destination(output)
         names = [record.name for record in records]
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
-            judged = backend_on(backend, records, device)
+            judged: Backend
+            if isolated:
+                judged, seed = isolated_backend(backend, names, device, seconds, memory), secret_seed(seed)
+            else:
+                judged = backend_on(backend, records, device)
             totals = _counted(judged) if counters else None
             with _progress(judged, names, chosen, count) as progress:
                 report = run_check(
-                    judged, names, chosen, seed=seed, count=count, required=bool(operators), progress=progress
+                    judged,
+                    names,
+                    chosen,
+                    seed=seed,
+                    count=count,
+                    required=bool(operators),
+                    progress=progress,
+                    fresh=FRESH_CASES if isolated else 0,
                 )
         _finish(report, strict, form, destination, debug, totals)
 

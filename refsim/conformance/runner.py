@@ -77,6 +77,7 @@ def check(
     required: bool = False,
     cases: Mapping[tuple[str, str], Sequence[Case]] | None = None,
     progress: Progress | None = None,
+    fresh: int = 0,
 ) -> Report:
     """Judge a backend.
 
@@ -95,6 +96,8 @@ def check(
         what failed once fails again whatever its place was.
     progress : function, optional
         Called with the row, the cases done and the cases in all, after each case.
+    fresh : int
+        How many cases more each row gets at its end, with inputs that none had before.
 
     Returns
     -------
@@ -111,6 +114,7 @@ def check(
             if not rows:
                 continue
             drawn = make_cases(operator, dtype, count, seed) if cases is None else cases.get((operator, dtype), ())
+            drawn = [*drawn, *(make_cases(operator, dtype, fresh, seed + 1) if fresh else ())]
             by_numerics: dict[str, list[Prepared]] = {}
             for row in rows:
                 numerics = backend.numerics(row.operator, row.kernel, row.dtype)
@@ -269,6 +273,8 @@ def _conduct(item: Prepared, result: RunResult, again: RunResult | None, changed
     """Everything that is wrong with a run whatever its values are."""
     if changed:
         return _fails(item, "mutated input", f"the input {changed[0]} was modified (or the memory around it)")
+    if result.misconduct:
+        return _fails(item, *result.misconduct)
     errors = [finding for finding in result.findings if finding.severity == "error"]
     if errors:
         more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""

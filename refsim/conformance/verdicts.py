@@ -116,6 +116,7 @@ class Failure:
     ----------
     reason : str
         ``value``, ``exact value``, ``choice``, ``nan``, ``shape``, ``dtype``, ``outputs``, ``mutated input``,
+        ``out of bounds``, ``alias``,
         ``nondeterministic``, ``relation``, ``simulator finding``, ``statistics``, ``exception``.
     message : str
         One paragraph.

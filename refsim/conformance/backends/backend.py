@@ -40,11 +40,14 @@ class RunResult:
         What the simulator's checks found; empty where nothing was simulated.
     deterministic : bool
         Whether a second run is promised to give the same bits.
+    misconduct : tuple of str, optional
+        Reason and message of what was wrong with the run itself, where whoever ran it saw something.
     """
 
     outputs: Sequence[Any]
     findings: Sequence[Any] = ()
     deterministic: bool = True
+    misconduct: tuple[str, str] | None = None
 
 
 @runtime_checkable

@@ -1,0 +1,191 @@
+"""A backend that runs another one in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oracle.numerics import Numerics
+from refsim.checks.findings import Finding
+from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised
+from refsim.conformance.isolation.frames import Closed, Late, receive, send
+from refsim.conformance.isolation.memory import SharedInputs, dtype_of
+
+# Seconds that loading may take on top of a run's, and after how many deaths of its process a backend is given up.
+LOADING = 60.0
+MOST_DEATHS = 3
+# What of the environment the judged process gets.
+ENVIRONMENT = (
+    "PATH",
+    "PYTHONPATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "VIRTUAL_ENV",
+    "TMPDIR",
+    "REFSIM_CLANG",
+    "REFSIM_CACHE_DIR",
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may take: seconds, and bytes of memory on top of what the interpreter itself needs."""
+
+    seconds: float = 10.0
+    memory: int = 2 << 30
+
+
+class Misbehaved(RuntimeError):
+    """The judged process ended, took too long, or raised; the message says which."""
+
+
+class IsolatedBackend:
+    """Runs the backend that ``spec`` names in another process.
+
+    Its inputs lie between canaries in memory that the judge looks at after each run; fresh memory is poisoned; expected
+    values never leave the judge's process, and what comes back is bytes, never objects. A process that ends is started
+    again, up to ``MOST_DEATHS`` times.
+    """
+
+    def __init__(self, spec: str, operators: Sequence[str], device: str, limits: Limits) -> None:
+        self.name = spec
+        self.spec, self.operators, self.limits = spec, list(operators), limits
+        self.asked_device = device
+        self.deaths = 0
+        self.shared = SharedInputs()
+        self.process: subprocess.Popen[bytes] | None = None
+        header = self._start()
+        self.device = str(header["device"])
+        self.rows = [Capability(*row) for row in header["rows"]]
+        self.promises = dict(zip(self.rows, header["numerics"], strict=True))
+
+    def capabilities(self) -> list[Capability]:
+        """What the backend serves of the operators that it was loaded for."""
+        return self.rows
+
+    def numerics(self, operator: str, kernel: str, dtype: str) -> Numerics:
+        """The preset that it promises."""
+        return promised(self.promises[Capability(operator, kernel, dtype)])
+
+    def close(self) -> None:
+        """End the process, and whatever it started."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            os.close(self.requests)
+            os.close(self.answers)
+            self.process = None
+
+    def run(
+        self,
+        operator: str,
+        kernel: str,
+        inputs: Mapping[str, np.ndarray[Any, Any] | None],
+        params: Mapping[str, Any],
+    ) -> RunResult:
+        """Run a case there. Raises Refused as the backend does, and Misbehaved for anything else but a result."""
+        if self.deaths >= MOST_DEATHS:
+            raise Misbehaved(f"not run: its process ended or was stopped {self.deaths} times before")
+        if self.process is None:
+            self._start()
+        places, content = self.shared.put(inputs)
+        header = {
+            "operator": operator, "kernel": kernel, "params": dict(params), "names": list(inputs), "inputs": places,
+        }  # fmt: skip
+        answer, data = self._ask(header, self.limits.seconds)
+        if answer.get("status") == "refused":
+            raise Refused(str(answer.get("text")))
+        if answer.get("status") != "ok":
+            raise Misbehaved(str(answer.get("text")))
+        canary, _ = self.shared.changed(content, inputs)  # an input that was written to is seen by the runner
+        misconduct = None
+        if canary:
+            misconduct = "out of bounds", "memory outside of the inputs was written to"
+        elif answer["alias"]:
+            misconduct = "alias", str(answer["alias"])
+        outputs = self._outputs(answer["outputs"], data)
+        findings = tuple(
+            Finding(one["kind"], kernel, one["message"], "error", one["file"], int(one["line"]), "")
+            for one in answer["findings"]
+        )
+        return RunResult(outputs, findings, bool(answer["deterministic"]), misconduct)
+
+    def _start(self) -> dict[str, Any]:
+        theirs, self.requests = os.pipe()
+        self.answers, mine = os.pipe()
+        words = [
+            sys.executable,
+            "-m",
+            "refsim.conformance.isolation.child",
+            *map(str, (theirs, mine, self.shared.descriptor)),
+        ]
+        kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.__stderr__ if sys.__stderr__ is not None else subprocess.DEVNULL,
+            pass_fds=(theirs, mine, self.shared.descriptor),
+            start_new_session=True,
+            env={**kept, **threads, "MALLOC_PERTURB_": "165"},
+        )
+        os.close(theirs)
+        os.close(mine)
+        header = {
+            "spec": self.spec, "operators": self.operators, "device": self.asked_device, "memory": self.limits.memory,
+        }  # fmt: skip
+        try:
+            answer, _ = self._ask(header, self.limits.seconds + LOADING)
+        except Misbehaved as error:
+            raise UsageError(f"backend {self.spec!r} cannot be loaded in a process of its own: {error}") from error
+        if answer.get("status") != "ok":
+            self.close()
+            raise UsageError(f"backend {self.spec!r}: {answer.get('text')}")
+        return answer
+
+    def _ask(self, header: dict[str, Any], seconds: float) -> tuple[dict[str, Any], bytes]:
+        assert self.process is not None
+        try:
+            send(self.requests, header)
+            return receive(self.answers, self.limits.memory, seconds)
+        except Late:
+            self.deaths += 1
+            self.close()
+            raise Misbehaved(f"it ran for more than {seconds:g} s and was stopped") from None
+        except Closed:
+            self.deaths += 1
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(1.0)
+            status = self.process.poll()
+            self.close()
+            how = "closed its end" if status is None else f"ended with exit status {status}"
+            if status is not None and status < 0:
+                how = f"was ended by {signal.Signals(-status).name}"
+            raise Misbehaved(f"its process {how}") from None
+
+    def _outputs(self, described: Sequence[Mapping[str, Any]], data: bytes) -> list[Any]:
+        outputs: list[Any] = []
+        at = 0
+        for one in described:
+            if "type" in one:
+                outputs.append(None if one["type"] == "NoneType" else type(str(one["type"]), (), {})())
+                continue
+            try:
+                dtype = dtype_of(str(one["dtype"])).newbyteorder(one["order"])
+                shape = tuple(int(size) for size in one["shape"])
+                size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+                outputs.append(np.frombuffer(data[at : at + size], dtype).reshape(shape).copy())
+            except (TypeError, ValueError) as error:
+                raise Misbehaved(f"what came back is no array: {error}") from error
+            at += size
+        return outputs
