@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refsim.dialect import ITEM_BYTES, ArrayType
+from refsim.dialect import ITEM_BYTES, ArrayType, dtype_name, numpy_dtype
 from refsim.frontends.numba_names import scalar_type
 from refsim.hosts.memory import allocated, device_view, uninitialized
 
@@ -51,7 +51,7 @@ class Arguments:
         for extension in reversed(extensions):
             numba_type, value = extension.prepare_args(numba_type, value, stream=self.stream, retr=self._after)
         if isinstance(numba_type, types.Array):
-            return self._array(value)
+            return _as_declared(numba_type, self._array(value))
         if isinstance(numba_type, types.Record):
             return self._record(value)
         if isinstance(numba_type, types.BaseTuple):
@@ -105,6 +105,24 @@ class Arguments:
             _copy_back(device, host)
         for action in self._after:
             action()
+
+
+def _as_declared(numba_type: Any, array: Any) -> Any:
+    """The array as the kernel takes it; one whose memory a kernel with an explicit signature would misread is refused."""
+    declared = kind_of(numba_type)
+    if not isinstance(declared, ArrayType) or not isinstance(array, np.ndarray):
+        return array
+    if array.ndim == declared.ndim and dtype_name(array.dtype) == declared.dtype:
+        return array
+    wanted = numpy_dtype(declared.dtype)
+    whole = array.dtype.kind in "iub" and wanted.kind in "iub"
+    if array.ndim == declared.ndim and whole and array.dtype.itemsize == wanted.itemsize:
+        return array.view(wanted)
+    raise TypeError(
+        f"the signature declares {numba_type.ndim}-dimensional arrays of {declared.dtype}, and the array given has "
+        f"{array.ndim} dimension{'s' * (array.ndim != 1)} and dtype {array.dtype}: a GPU would misread its memory; "
+        f"pass x.astype({declared.dtype!r}) or change the signature"
+    )
 
 
 def warn_of_copy() -> None:
