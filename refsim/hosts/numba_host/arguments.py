@@ -108,7 +108,7 @@ class Arguments:
 
 
 def _as_declared(numba_type: Any, array: Any) -> Any:
-    """The array as the kernel takes it; one whose memory a kernel with an explicit signature would misread is refused."""
+    """The array as the kernel takes it; one that a kernel with an explicit signature would misread is refused."""
     declared = kind_of(numba_type)
     if not isinstance(declared, ArrayType) or not isinstance(array, np.ndarray):
         return array
