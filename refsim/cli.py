@@ -26,6 +26,7 @@ from refsim.conformance.verdicts import Cost, Report
 from refsim.counters.table import per_line, table
 from refsim.counters.totals import Totals
 from refsim.destinations import Destination, kept_clean
+from refsim.export_command import export
 from refsim.fuzz_command import fuzz
 from refsim.hosts.command import run as run_command
 from refsim.hosts.lane_options import chosen_lanes, lane_options
@@ -64,6 +65,7 @@ main.add_command(mutants)
 main.add_command(report)
 main.add_command(diff)
 main.add_command(fuzz)
+main.add_command(export)
 
 
 def _backend_options(command: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Exports: cases and their expected outputs as other projects keep them."""
