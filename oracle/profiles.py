@@ -27,6 +27,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "merge_attention_states",
         "mla_decode",
         "mla_prefill",
+        "causal_conv1d",
+        "causal_conv1d_update",
     ),
     "moe-llm": (
         "silu_and_mul",
@@ -37,6 +39,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "fused_experts",
         "moe_sum",
         "sample_top_k_top_p",
+        "all_to_all",
     ),
     "quantised": (
         "quantise",
@@ -54,5 +57,6 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "rmsnorm_dynamic_quant",
         "silu_and_mul_dynamic_quant",
     ),
+    "collective": ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "all_reduce_rmsnorm"),
 }
 """Operators by profile."""

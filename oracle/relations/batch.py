@@ -18,7 +18,9 @@ ENTRIES: dict[str, tuple[str, ...]] = {
     "topk_ids": ("fused_experts", "moe_sum"),
     "topk_weights": ("fused_experts", "moe_sum"),
     "shared": ("fused_experts",),
-    "x": ("moe_sum",),
+    "x": ("moe_sum", "causal_conv1d"),
+    "state": ("causal_conv1d",),
+    "fresh": ("causal_conv1d",),
 }
 """Inputs whose first axis holds the entries, with the operators of which that is so."""
 

@@ -1,0 +1,23 @@
+"""Relations of operators with a state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oracle.relations.relation import Run, difference, relation
+
+
+@relation("causal_conv1d_update")
+def steps_in_any_slot(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
+    """A sequence's result is the same bits when its state lies one slot further."""
+    state, slots = inputs["state"], inputs["slots"]
+    if len(state) < 2:
+        return None
+    straight = run({**inputs, "state": np.array(state, order="C")}, params)
+    moved = np.where(slots < 0, slots, (slots + 1) % len(state)).astype(slots.dtype)
+    turned = run({**inputs, "state": np.roll(state, 1, axis=0), "slots": moved}, params)
+    return difference(turned[0], straight[0], "out with states one slot further") or difference(
+        np.roll(turned[1], -1, axis=0), straight[1], "states one slot further"
+    )
