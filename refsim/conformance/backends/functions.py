@@ -39,7 +39,6 @@ from refsim.conformance.backends.kernels import KernelBackend
 from refsim.library import Kernel
 
 DTYPES = ("float16", "float32", "float64")
-EVERY_DTYPE = ("float16", "bfloat16", "float32", "float64")
 
 
 class FunctionBackend:
@@ -69,8 +68,8 @@ class FunctionBackend:
         self.call = Call(function, operator)
 
     def capabilities(self) -> list[Capability]:
-        """The one operator; bfloat16 only runs where it is asked for, since NumPy itself has no such dtype."""
-        return [Capability(self.operator.name, self.kernel, dtype) for dtype in EVERY_DTYPE]
+        """The one operator, in each of its dtypes; bfloat16 only runs where it is asked for."""
+        return [Capability(self.operator.name, self.kernel, dtype) for dtype in self.operator.dtypes]
 
     def numerics(self, operator: str, kernel: str, dtype: str) -> Numerics:
         """The usual numerics of the dtype."""
@@ -154,7 +153,7 @@ def launched(function: Callable[..., Any], operator: Operator, name: str, device
     kernel = Kernel(
         name=getattr(function, "__name__", type(function).__name__),
         operators=(operator.name,),
-        dtypes=DTYPES,
+        dtypes=tuple(dtype for dtype in operator.dtypes if dtype in DTYPES) or operator.dtypes,
         run=lambda launcher, inputs, params: call(inputs, params, launcher),
         accepts=call.refuses,
         doc=inspect.getdoc(function) or "",

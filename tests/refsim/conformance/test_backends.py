@@ -171,6 +171,16 @@ def test_kernels_have_names_of_their_own():
         KernelBackend("mine", [first, second])
 
 
+def test_a_function_is_judged_in_the_dtypes_of_its_operator():
+    def product(a, b, a_scale, b_scale, bias=None):
+        return a
+
+    backend = FunctionBackend(product, find_operator("matmul_a8w8"), "here")
+    assert [row.dtype for row in backend.capabilities()] == list(find_operator("matmul_a8w8").dtypes)
+    weights = FunctionBackend(lambda a, b, scale: a, find_operator("matmul_w4a16"), "here")
+    assert [row.dtype for row in weights.capabilities()] == ["float16", "bfloat16", "float32"]
+
+
 def test_numerics_by_name():
     kernel = Kernel("k", ("sum",), ("float32", "float64"), lambda *arguments: (), numerics={"float32": "float32_fast"})
     backend = KernelBackend("mine", [kernel])
