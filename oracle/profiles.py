@@ -29,6 +29,12 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "mla_prefill",
         "causal_conv1d",
         "causal_conv1d_update",
+        "reshape_and_cache_flash",
+        "reshape_and_cache",
+        "reshape_and_cache_asm",
+        "gather_cache",
+        "copy_blocks",
+        "swap_blocks",
     ),
     "moe-llm": (
         "silu_and_mul",
@@ -40,6 +46,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "moe_sum",
         "sample_top_k_top_p",
         "all_to_all",
+        "concat_and_cache_mla",
     ),
     "quantised": (
         "quantise",

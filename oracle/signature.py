@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -45,8 +46,8 @@ class Floats:
 class Integers:
     """Annotation of an input of indices, counts or packed codes, which the analysis sees as plain integers.
 
-    Values lie in ``low <= value < below``; ``below`` is a dimension, a number, or None for no limit. ``dtype`` is the
-    input's own dtype; without it int32 and int64 are taken.
+    Values lie in ``low <= value < below``; ``below`` is a dimension or a product of some (``"blocks*block_size"``), a
+    number, or None for no limit. ``dtype`` is the input's own dtype; without it int32 and int64 are taken.
     """
 
     dims: str
@@ -271,7 +272,8 @@ class Signature:
             spec = self.inputs[name]
             if spec.kind == "float" or array.size == 0:
                 continue
-            limit = sizes[spec.below] if isinstance(spec.below, str) else spec.below
+            below = spec.below
+            limit = math.prod(sizes[dim] for dim in below.split("*")) if isinstance(below, str) else below
             wrong = (array < spec.low) if limit is None else (array < spec.low) | (array >= limit)
             if wrong.any():
                 at = tuple(int(axis[0]) for axis in np.nonzero(wrong))
