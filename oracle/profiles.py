@@ -63,6 +63,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "quantise_uint4",
         "rmsnorm_dynamic_quant",
         "silu_and_mul_dynamic_quant",
+        "reshape_and_cache_quantised",
+        "reshape_and_cache_per_token",
     ),
     "collective": ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "all_reduce_rmsnorm"),
 }

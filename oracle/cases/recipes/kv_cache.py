@@ -31,7 +31,7 @@ def _distinct(rng: np.random.Generator, count: int, below: int, skipped: float) 
     return rng.permutation(slots)
 
 
-def _slots(rng: np.random.Generator, shapes: Mapping[str, Shape], name: str) -> dict[str, Array]:
+def slots_of(rng: np.random.Generator, shapes: Mapping[str, Shape], name: str) -> dict[str, Array]:
     if "key_cache" in shapes and len(shapes["key_cache"]) == 5:
         cells = shapes["key_cache"][0] * shapes["key_cache"][3]
     else:
@@ -116,13 +116,13 @@ SIZES = (
 )  # fmt: skip
 
 
-def _flash(tokens: int, blocks: int, size: int, heads: int, head: int) -> dict[str, int]:
+def flash_dims(tokens: int, blocks: int, size: int, heads: int, head: int) -> dict[str, int]:
     return {"tokens": tokens, "blocks": blocks, "block_size": size, "heads": heads, "head_dim": head, "v_dim": head + 1}
 
 
 def _reading(tokens: int, blocks: int, size: int, heads: int, head: int) -> dict[str, int]:
     x = next(x for x in (8, 4, 2, 1) if head % x == 0 and x <= max(head // 2, 1))
-    return {**_flash(tokens, blocks, size, heads, head), "groups": head // x, "x": x}
+    return {**flash_dims(tokens, blocks, size, heads, head), "groups": head // x, "x": x}
 
 
 def _asm(tokens: int, blocks: int, size: int, heads: int, head: int) -> dict[str, int]:
@@ -166,10 +166,10 @@ def _recipe(dims: Dims, indices: Indices, floats: tuple[str, ...], spoiled: tupl
 
 TOKENS = ("key", "value", "key_cache", "value_cache")
 RECIPES = {
-    "reshape_and_cache_flash": _recipe(_flash, _slots, TOKENS, TOKENS[2:]),
-    "reshape_and_cache": _recipe(_reading, _slots, TOKENS, TOKENS[2:]),
-    "reshape_and_cache_asm": _recipe(_asm, _slots, TOKENS, TOKENS[2:]),
-    "concat_and_cache_mla": _recipe(_mla, _slots, ("latents", "rotated", "cache"), ("cache",)),
+    "reshape_and_cache_flash": _recipe(flash_dims, slots_of, TOKENS, TOKENS[2:]),
+    "reshape_and_cache": _recipe(_reading, slots_of, TOKENS, TOKENS[2:]),
+    "reshape_and_cache_asm": _recipe(_asm, slots_of, TOKENS, TOKENS[2:]),
+    "concat_and_cache_mla": _recipe(_mla, slots_of, ("latents", "rotated", "cache"), ("cache",)),
     "gather_cache": _recipe(_gathering, _tables, ("cache", "out"), ("out",)),
     "copy_blocks": _recipe(_copying, _pairs, TOKENS[2:], ()),
     "swap_blocks": _recipe(_swapping, _moves, ("source", "target"), ("target",)),
