@@ -147,3 +147,37 @@ def test_lanes_that_are_together():
         chosen = warp[warp % 3 == 0]
         expected[chosen] = np.arange(chosen.size) + 100 * chosen.size
     np.testing.assert_array_equal(b, expected)
+
+
+# ---- copies of a group ----------------------------------------------------------------------------------------------
+
+GROUP_COPY = """
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void kernel(const int* in, int* out, int n) {
+    __shared__ int cells[2][64];
+    cg::thread_block block = cg::this_thread_block();
+    cg::memcpy_async(block, cells[0], in, sizeof(int) * 64);
+    for (int i = 0; i < n; ++i) {
+        if (i + 1 < n) {
+            cg::memcpy_async(block, cells[(i + 1) % 2], in + (i + 1) * 64, sizeof(int) * 64);
+            cg::wait_prior<1>(block);
+        } else {
+            cg::wait(block);
+        }
+        out[i * 64 + block.thread_rank()] = cells[i % 2][63 - block.thread_rank()];
+        block.sync();
+    }
+}"""
+
+
+def test_a_group_copies_and_waits():
+    given, out = np.arange(256, dtype=np.int32), np.zeros(256, np.int32)
+    report = refsim.RawKernel(GROUP_COPY, "kernel")((1,), (64,), (given, out, 4))
+    assert not report.findings, str(report)
+    np.testing.assert_array_equal(out.reshape(4, 64), given.reshape(4, 64)[:, ::-1])
+    for old, new in (("wait_prior<1>", "wait_prior<2>"), ("        block.sync();\n", ""), ("cg::wait(block)", "")):
+        assert old in GROUP_COPY
+        report = refsim.RawKernel(GROUP_COPY.replace(old, new), "kernel")((1,), (64,), (given, out, 4))
+        assert {finding.kind for finding in report.errors} == {"race"}, (old, str(report))
