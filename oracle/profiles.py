@@ -49,6 +49,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "concat_and_cache_mla",
     ),
     "quantised": (
+        "paged_attention_decode_quantised",
         "quantise",
         "quantise_static",
         "matmul_a8w8",

@@ -11,6 +11,7 @@ import numpy as np
 
 from oracle.signature import Array, InputError
 from oracle.vocabulary import hull, may_round, pivot, rescaled, scaled
+from oracle.vocabulary.quantised import scaled_matmul
 
 
 def heads_divide(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
@@ -54,7 +55,9 @@ def alibi(slopes: Array, queries: int, keys: int, convention: str) -> Array:
     return added
 
 
-def softmax_mean(score: Array, visible: Array, v: Array, sink: Array | None = None) -> tuple[Array, Array]:
+def softmax_mean(
+    score: Array, visible: Array, v: Array, sink: Array | None = None, v_scale: Array | None = None
+) -> tuple[Array, Array]:
     """Σ exp(score) v / Σ exp(score) over the keys that are visible, and log Σ exp(score).
 
     Parameters
@@ -64,6 +67,8 @@ def softmax_mean(score: Array, visible: Array, v: Array, sink: Array | None = No
     v : array (..., keys, v_dim)
     sink : array (..., 1 or queries, 1), optional
         A score of one more key whose value is 0.
+    v_scale : array (..., keys or 1, 1), optional
+        Factor of the values, where v holds codes; not together with a sink.
 
     Returns
     -------
@@ -83,7 +88,11 @@ def softmax_mean(score: Array, visible: Array, v: Array, sink: Array | None = No
     largest = pivot(np.where(seen, np.max(score, axis=-1, keepdims=True, initial=-np.inf), 0.0))
     weight = rescaled(np.exp(score - largest))
     total = np.where(seen, np.sum(weight, axis=-1, keepdims=True), 1.0)
-    mean = may_round(weight / total) @ v
+    weight = may_round(weight / total)
+    if v_scale is None:
+        mean = weight @ v
+    else:
+        mean, v = scaled_matmul(weight, (), v, (v_scale,)), v * v_scale
     if keys:
         mean = hull(mean, np.min(v, axis=-2, keepdims=True), np.max(v, axis=-2, keepdims=True), terms=keys)
     return mean, np.where(seen, largest + np.log(total), -np.inf)[..., 0]
@@ -98,11 +107,14 @@ def attended(
     bias: Array | None = None,
     alibi_slopes: Array | None = None,
     sinks: Array | None = None,
+    k_scale: Array | None = None,
+    v_scale: Array | None = None,
 ) -> tuple[Array, Array]:
     """Attention with all that may change its scores: mean and log-sum-exp of (batch, heads, queries, head_dim).
 
     ``params`` holds some of ``causal``, ``window_left``, ``window_right``, ``softcap``, ``alibi`` and ``scale``; their
-    meaning is that of `flash_attention`.
+    meaning is that of `flash_attention`. ``k_scale`` and ``v_scale`` are factors of keys and values that are codes:
+    arrays (kv_heads or 1, keys or 1).
     """
     batch, heads, queries, head_dim = q.shape
     _, kv_heads, keys, v_dim = v.shape
@@ -115,7 +127,9 @@ def attended(
         queries, keys, params.get("causal", "none"), params.get("window_left", -1), params.get("window_right", -1)
     )
 
-    score = scaled(q @ np.swapaxes(k, -1, -2), scale)
+    across = np.swapaxes(k, -1, -2)
+    by_key = None if k_scale is None else k_scale[:, np.newaxis, np.newaxis, :]
+    score = scaled(q @ across if by_key is None else scaled_matmul(q, (), across, (by_key,)), scale)
     softcap = params.get("softcap")
     if softcap is not None:
         score = np.tanh(score / softcap) * softcap
@@ -126,7 +140,8 @@ def attended(
         bias = bias.reshape(batch, kv_heads, group, queries, keys)
         score, visible = score + bias, visible & (bias > -np.inf)
     sink = None if sinks is None else sinks.reshape(kv_heads, group, 1, 1)
-    mean, lse = softmax_mean(score, visible, v, sink)
+    by_value = None if v_scale is None else v_scale[:, np.newaxis, :, np.newaxis]
+    mean, lse = softmax_mean(score, visible, v, sink, by_value)
     return mean.reshape(batch, heads, queries, v_dim), lse.reshape(batch, heads, queries)
 
 

@@ -62,6 +62,7 @@ def paged(
     style: Style | Callable[[Array], Style] = STYLE,
     slip: Slip = RIGHT,
     tokens: Tokens = tokens_of,
+    rows_of: Callable[[Array, str, Array, Array], Array] | None = None,
     **added: Any,
 ) -> tuple[Array, Array]:
     """Attention of packed queries over pages: (tokens, heads, v_dim) and (heads, tokens) in the compute type."""
@@ -76,6 +77,8 @@ def paged(
             cells = cells[0][:0], cells[1][:0]
         k = gathered(keys, layout, "key_cache", *cells)
         v = gathered(values, layout, "value_cache", *cells)
+        if rows_of is not None:
+            k, v = rows_of(k, "key_cache", *cells), rows_of(v, "value_cache", *cells)
         chosen = style if isinstance(style, Style) else style(table[sequence])
         mean, log_sum = dense(_rows(q[queries]), _rows(k), _rows(v), params, chosen, slip, **added)
         out[queries], lse[:, queries] = np.swapaxes(mean[0], 0, 1), log_sum[0]

@@ -159,3 +159,21 @@ def merge_attention_states(outs, lses, base="e"):
             out[t, h] = mean
         lse[t, h] = log_sum / unit
     return out, lse
+
+
+def paged_attention_decode_quantised(
+    q, key_cache, value_cache, k_scale, v_scale, table, lengths, layout="plain", scales="tensor", scale=None
+):
+    """Every code times its scale, one by one; then as for numbers."""
+    axes = {"plain": (0, 1, 2), "heads_first": (0, 2, 1), "vllm": (0, 3, 1), "aiter_asm": (0, 3, 1)}
+    caches = []
+    for cache, factors, value in ((key_cache, k_scale, False), (value_cache, v_scale, True)):
+        wide = cache.astype(np.float64)
+        for at in np.ndindex(cache.shape):
+            page, place, head = (at[axis] for axis in axes[layout])
+            if value and layout == "aiter_asm":
+                place = at[2] * cache.shape[-1] + at[4]  # in the others the axis of places is that of the keys
+            which = {"tensor": 0, "head": head, "token": (page, place, head)}[scales]
+            wide[at] *= float(factors[which])
+        caches.append(wide)
+    return paged_attention_decode(q, *caches, table, lengths, layout=layout, scale=scale)

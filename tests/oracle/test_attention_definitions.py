@@ -13,7 +13,7 @@ from oracle.signature import InputError
 
 NAMES = (
     "flash_attention", "attention_varlen", "paged_attention_decode", "paged_attention_prefill", "mla_decode",
-    "mla_prefill", "merge_attention_states",
+    "mla_prefill", "merge_attention_states", "paged_attention_decode_quantised",
 )  # fmt: skip
 
 
@@ -270,3 +270,18 @@ def test_what_gradients_refuse():
         backward(dout, q, k[:, :0], v[:, :0], out, lse)
     with pytest.raises(InputError, match="dimension v_dim is 3 in out"):
         backward(dout, q, k, v, out[..., :3], lse)
+
+
+def test_what_is_refused_of_quantised_pages():
+    decode = find_operator("paged_attention_decode_quantised")
+    inputs = _pages(key_cache=np.zeros((4, 2, 1, 4), np.int8), value_cache=np.zeros((4, 2, 1, 4), np.int8))
+    one = np.ones(1, np.float32)
+    decode(**inputs, k_scale=one, v_scale=one)
+    with pytest.raises(InputError, match="k_scale has 2 numbers; a scale per tensor is one"):
+        decode(**inputs, k_scale=np.ones(2, np.float32), v_scale=np.ones(2, np.float32))
+    with pytest.raises(
+        InputError, match=r"k_scale has shape \(1,\); expected 3 dimensions \(pages, page_size, kv_heads\)"
+    ):
+        decode(**inputs, k_scale=one, v_scale=one, scales="token")
+    with pytest.raises(InputError, match="key_cache has dtype float64; expected one of float8_e4m3fn"):
+        decode(**_pages(), k_scale=one, v_scale=one)

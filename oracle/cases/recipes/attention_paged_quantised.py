@@ -1,0 +1,86 @@
+"""Cases of attention over quantised pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from oracle.cases.recipes.attention_paged import DECODE
+from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
+from oracle.cases.values import Shape
+from oracle.formats import Format, cast, format_of
+from oracle.ops.attention_paged import plain_keys, plain_values
+from oracle.ops.attention_paged_quantised import CODES
+from oracle.signature import Array
+
+GRANULARITIES = ("tensor", "head", "token")
+CLASSES = (
+    "normal", "uniform", "peaky", "low_entropy", "heavy_tail", "one_hot", "rising", "falling", "sparse_integers",
+    "full_significand", "not_a_number", "uniform_weights", "all_below", "far_below", "climbing", "sinking", "last_key",
+    "zeros",
+)  # fmt: skip
+
+
+def _quantised(cache: Array, plain: Array, scales: str, codes: Format) -> tuple[Array, Array]:
+    """Codes in the cache's layout and scales; cells that hold NaN stay unreadable, and so do their scales."""
+    size = np.abs(np.where(np.isnan(plain), 0.0, plain))
+    axes = {"tensor": None, "head": (0, 1, 3), "token": 3}[scales]
+    largest = size.max(axis=axes, initial=0.0) / codes.max
+    scale = np.where(largest > 0, largest, 1.0).astype(np.float32)
+    spread = scale if scales == "tensor" else scale[np.newaxis, np.newaxis] if scales == "head" else scale
+    divided = plain / (spread if scales == "tensor" else spread[..., np.newaxis])
+    if not codes.has_nan:
+        divided = np.where(np.isnan(divided), codes.max, divided)
+    if scales == "token":
+        scale = np.where(np.isnan(plain).any(axis=3), np.float32(np.nan), scale)
+    return divided, scale.reshape(1) if scales == "tensor" else scale
+
+
+def _draw(name: str) -> Draw:
+    def draw(
+        rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
+    ) -> dict[str, Array]:
+        inputs = DECODE.classes[name](rng, shapes, {"softcap": None, **params}, number_format)
+        codes, layout = format_of(str(pick(rng, CODES))), params["layout"]
+        for what, scale, plain in (("key_cache", "k_scale", plain_keys), ("value_cache", "v_scale", plain_values)):
+            divided, inputs[scale] = _quantised(inputs[what], plain(inputs[what], layout), params["scales"], codes)
+            inputs[what] = cast(_as_cache(divided, inputs[what], what, layout), codes, saturate=True)
+        return inputs
+
+    return draw
+
+
+def _as_cache(plain: Array, cache: Array, what: str, layout: str) -> Array:
+    """Plain cells in the layout of a cache."""
+    from oracle.cases.recipes.attention_paged import laid_out
+
+    return np.ascontiguousarray(laid_out(plain, cache.shape, layout, what))
+
+
+def _structure(number: int, given: Structure) -> Structure:
+    """A structure of the cache that is not quantised, with scales of each granularity in turn."""
+    params = {name: value for name, value in given.params.items() if name in ("layout", "scale")}
+    scales = GRANULARITIES[number % 3]
+    dims = dict(given.dims) | ({"groups": 1} if scales == "tensor" else {})
+    return replace(given, dims=dims, params=params | {"scales": scales}, absent=())
+
+
+def _random(rng: np.random.Generator) -> Structure:
+    return _structure(int(rng.integers(3)), DECODE.random(rng))
+
+
+QUANTISED = Recipe(
+    classes={name: _draw(name) for name in CLASSES},
+    curated=tuple(
+        _structure(number, given)
+        for number, given in enumerate(DECODE.curated)
+        if given.value_class in CLASSES and given.dims["pages"] < 100
+    ),
+    random=_random,
+    unread=("key_cache", "value_cache", "k_scale", "v_scale"),
+)
+
+RECIPES = {"paged_attention_decode_quantised": QUANTISED}
