@@ -15,13 +15,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from oracle.cases import Case
 from oracle.operator import UnknownOperatorError, find_operator
+from oracle.profiles import PROFILES
 from oracle.signature import InputError
+from refsim.backend_commands import backend as backend_group
+from refsim.backend_commands import backends
 from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, Capability, UsageError
 from refsim.conformance.backends.kernels import KernelBackend
 from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, secret_seed
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
+from refsim.conformance.standing import standings
 from refsim.conformance.verdicts import Cost, Report
 from refsim.counters.table import per_line, table
 from refsim.counters.totals import Totals
@@ -66,6 +70,8 @@ main.add_command(report)
 main.add_command(diff)
 main.add_command(fuzz)
 main.add_command(export)
+main.add_command(backends)
+main.add_command(backend_group, "backend")
 
 
 def _backend_options(command: Any) -> Any:
@@ -114,6 +120,7 @@ def _backend_options(command: Any) -> Any:
     help="Cases per operator and dtype.",
 )
 @click.option("--counters", is_flag=True, help="Print what all cases together cost, by kernel, to standard error.")
+@click.option("--profile", type=click.Choice(sorted(PROFILES)), help="The operators of a profile; says what is next.")
 @click.option("--isolated", is_flag=True, help="Run the backend in a process of its own: for code that is not trusted.")
 @click.option(
     "--seconds",
@@ -138,6 +145,7 @@ def check(
     seed: int,
     count: int,
     counters: bool,
+    profile: str | None,
     isolated: bool,
     seconds: float,
     memory: int,
@@ -151,7 +159,10 @@ def check(
     Exit status: 0 conforms, 1 does not, 2 wrong usage, 3 inconclusive or nothing ran.
     """
     with reported(debug):
-        records = chosen_operators(operators)
+        if profile and operators:
+            raise UsageError(f"--profile {profile} names the operators; leave out {', '.join(operators)}")
+        asked = PROFILES[profile] if profile else operators
+        records = chosen_operators(asked)
         chosen = chosen_dtypes(dtypes, records)
         destination = Destination(output)
         names = [record.name for record in records]
@@ -169,11 +180,12 @@ def check(
                     chosen,
                     seed=seed,
                     count=count,
-                    required=bool(operators),
+                    required=bool(asked),
                     progress=progress,
                     fresh=FRESH_CASES if isolated else 0,
                 )
-        _finish(report, strict, form, destination, debug, totals)
+        progress_lines = "\n".join(map(str, standings(report, profile, strict))) if profile else ""
+        _finish(report, strict, form, destination, debug, totals, progress_lines)
 
 
 @main.command()
@@ -268,14 +280,27 @@ def _progress(backend: Backend, operators: Sequence[str], dtypes: Sequence[str],
 
 
 def _finish(
-    report: Report, strict: bool, form: str, destination: Destination, debug: bool, totals: Totals | None = None
+    report: Report,
+    strict: bool,
+    form: str,
+    destination: Destination,
+    debug: bool,
+    totals: Totals | None = None,
+    closing: str = "",
 ) -> None:
-    """Write the report, and counters if there are any, and leave with its exit status."""
+    """Write the report, and counters if there are any, and leave with its exit status.
+
+    The closing lines follow a report for people, and go to standard error beside one for programs.
+    """
     if totals is not None:
         costs = tuple(Cost(name, table(one), per_line(one)) for name, one in totals.kernels.items())
         report = replace(report, costs=costs)
     content = write([report], form, strict=strict, debug=debug, terminal=destination.is_terminal)
+    if closing and form == "text":
+        content += f"\n{closing}\n"
     destination.write(content)
+    if closing and form != "text":
+        click.echo(closing, err=True)
     if totals is not None:
         click.echo(totals.text(), err=True)
     raise click.exceptions.Exit(report.exit_code(strict))

@@ -225,7 +225,8 @@ def _related(backend: Backend, row: Capability, item: Prepared, relations: Seque
     for relation in relations:
         rng = np.random.default_rng(item.case.seed)
         try:
-            broken = relation.holds(run, item.case.inputs(), dict(item.params), rng)
+            with np.errstate(all="ignore"):
+                broken = relation.holds(run, item.case.inputs(), dict(item.params), rng)
         except Refused:
             continue  # the other run is one that the backend does not serve
         except KeyboardInterrupt:

@@ -1,0 +1,57 @@
+"""How far a port is: which profiles a report lets it claim, and what is next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oracle.profiles import PROFILES
+from refsim.conformance.verdicts import Report, Verdict
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One profile: operators that conform, that do not, and that were not served or not judged."""
+
+    profile: str
+    conforming: tuple[str, ...]
+    failing: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def claimed(self) -> bool:
+        """Whether every operator conforms."""
+        return not self.failing and not self.missing
+
+    def __str__(self) -> str:
+        count = len(self.conforming) + len(self.failing) + len(self.missing)
+        done = f"profile {self.profile}: {len(self.conforming)} of {count} operators conform"
+        if self.claimed:
+            return f"{done}; it can be claimed"
+        parts = [done]
+        if self.failing:
+            parts.append(f"do not conform: {', '.join(self.failing)}")
+        if self.missing:
+            parts.append(f"not served: {', '.join(self.missing)}")
+        parts.append(f"next: {(self.failing or self.missing)[0]}")
+        return "; ".join(parts)
+
+
+def standing(report: Report, profile: str, strict: bool = False) -> Standing:
+    """Where a report's backend stands in a profile; an operator conforms if each of its rows does."""
+    accepted = {Verdict.PASS} if strict else {Verdict.PASS, Verdict.SUSPECT}
+    conforming: list[str] = []
+    failing: list[str] = []
+    missing: list[str] = []
+    for operator in PROFILES[profile]:
+        verdicts = [row.verdict for row in report.results if row.operator == operator]
+        judged = [verdict for verdict in verdicts if verdict is not Verdict.UNSUPPORTED]
+        chosen = missing if not judged else conforming if set(judged) <= accepted else failing
+        chosen.append(operator)
+    return Standing(profile, tuple(conforming), tuple(failing), tuple(missing))
+
+
+def standings(report: Report, profile: str, strict: bool = False) -> Sequence[Standing]:
+    """The profile that was asked for, and every other one that the same report lets the backend claim."""
+    others = (standing(report, name, strict) for name in PROFILES if name != profile)
+    return [standing(report, profile, strict), *(other for other in others if other.claimed)]

@@ -1,0 +1,98 @@
+"""``refsim backends``, ``refsim backend init``, and profiles as a measure of progress."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from oracle.profiles import PROFILES
+from refsim.cli import main
+from refsim.conformance import Report, Result, Verdict
+from refsim.conformance.standing import standing, standings
+
+
+def test_installed_backends_are_listed_with_what_they_cover():
+    listed = json.loads(CliRunner().invoke(main, ["backends", "--format", "json"]).stdout)["backends"]
+    by_name = {one["name"]: one for one in listed}
+    assert {"numba", "cupy", "torch"} <= set(by_name)
+    row = next(one for one in by_name["numba"]["operators"] if one["operator"] == "softmax")
+    assert "float32" in row["dtypes"]
+    assert row["layouts"] == ["contiguous", "transposed", "padded", "strided", "misaligned"]
+    text = CliRunner().invoke(main, ["backends"]).stdout
+    assert "numba on sim:sm_90" in text
+    if not by_name["torch"]["available"]:
+        assert "pip install" in by_name["torch"]["reason"]
+
+
+def test_the_skeleton_conforms_and_its_test_passes(tmp_path):
+    result = CliRunner().invoke(main, ["backend", "init", "my_device", "--folder", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert f"wrote {tmp_path}/my_device.py and {tmp_path}/test_my_device.py" in result.stdout
+    judged = CliRunner().invoke(main, ["check", "softmax", "--backend", f"{tmp_path}/my_device.py:backend"])
+    assert judged.exit_code == 0, judged.output
+    assert judged.stdout.count("PASS") == 3
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_device.py"]
+    tested = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert "1 passed" in tested.stdout, tested.stdout
+
+
+def test_nothing_is_overwritten(tmp_path):
+    (tmp_path / "test_mine.py").write_text("kept", encoding="utf-8")
+    result = CliRunner().invoke(main, ["backend", "init", "mine", "--folder", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "exists already and is not overwritten" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
+    assert (tmp_path / "test_mine.py").read_text(encoding="utf-8") == "kept"
+
+
+@pytest.mark.parametrize("name", ["my-device", "1st", "a.b"])
+def test_a_name_that_python_does_not_know(tmp_path, name):
+    result = CliRunner().invoke(main, ["backend", "init", name, "--folder", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "must be a Python name" in result.output
+
+
+def row(operator, verdict):
+    return Result(operator, "mine", "float32", "float32", 1, 0, 0, 0.5, verdict)
+
+
+def test_a_profile_is_claimed_where_every_operator_conforms():
+    complete = Report("mine", "host", 0, tuple(row(name, Verdict.PASS) for name in PROFILES["core"]))
+    assert [str(one) for one in standings(complete, "core")] == [
+        f"profile core: {len(PROFILES['core'])} of {len(PROFILES['core'])} operators conform; it can be claimed"
+    ]
+
+
+def test_what_fails_comes_before_what_is_missing():
+    results = (row("softmax", Verdict.PASS), row("softmax", Verdict.FAIL), row("sum", Verdict.UNSUPPORTED))
+    found = standing(Report("mine", "host", 0, (*results, row("matmul", Verdict.SUSPECT))), "core")
+    assert (found.conforming, found.failing) == (("matmul",), ("softmax",))
+    assert "sum" in found.missing
+    assert str(found).endswith("next: softmax")
+    assert standing(Report("mine", "host", 0, (row("matmul", Verdict.SUSPECT),)), "core", strict=True).failing == (
+        "matmul",
+    )
+
+
+def test_check_shows_the_progress_of_a_port(tmp_path):
+    CliRunner().invoke(main, ["backend", "init", "mine", "--folder", str(tmp_path)])
+    words = [
+        "check",
+        "--profile",
+        "core",
+        "--backend",
+        f"{tmp_path}/mine.py:backend",
+        "--dtype",
+        "float32",
+        "--cases",
+        "12",
+    ]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 3, result.output
+    assert f"profile core: 1 of {len(PROFILES['core'])} operators conform; not served: sum" in result.output
+    assert "next: sum" in result.output
+    both = CliRunner().invoke(main, [*words, "softmax"])
+    assert both.exit_code == 2
+    assert "--profile" in both.output
