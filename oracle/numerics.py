@@ -309,6 +309,7 @@ NUMERICS: dict[str, Numerics] = {
             exp_form="exp2_fma",
         ),
         Numerics("float16", compute="float16", division_ulps=1.0, sqrt_ulps=1.0, online_tile=None),
+        Numerics("split_k_bfloat16", division_ulps=2.0, sqrt_ulps=1.0, splits=16, split_format="bfloat16"),
         _tensor_core("tensor_core_sm70", 4, 23),
         _tensor_core("tensor_core_sm80", 8, 24),
         _tensor_core("tensor_core_sm90", 16, 25),
@@ -319,4 +320,8 @@ NUMERICS: dict[str, Numerics] = {
 }
 """Presets by name: ``float64``, ``float32`` (also float16 and bfloat16 inputs accumulated in float32),
 ``float32_welford`` (the same with Welford's mean and variance), ``float32_fast`` (fast-math intrinsics and flush to
-zero), ``float16`` (computed in float16 throughout)."""
+zero), ``float16`` (computed in float16 throughout), ``split_k_bfloat16`` (partial sums of up to 16 parts of k stored in
+bfloat16, added up in float32). Products on NVIDIA's tensor cores, float32 elsewhere: ``tensor_core_sm70`` (Volta),
+``tensor_core_sm80`` (Turing to Ada) and ``tensor_core_sm90`` (Hopper, Blackwell) for float16 and bfloat16 factors;
+``tensor_core_sm89_fp8``, ``tensor_core_sm90_fp8`` (wgmma) and ``tensor_core_sm100_fp8`` for float8 ones. Sources: Xie,
+Wang, Yang and Yang, "MMA-Sim" (arXiv 2511.10909); Khattak and Mikaitis (arXiv 2512.07004)."""

@@ -23,18 +23,19 @@ def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float 
     last = 0.0 if numerics.accumulator.precision > numerics.format.precision else 1.0
     roundings = np.maximum(additions - last, 0.0) + np.where(facts.terms > 1, extra_roundings, 0.0)
     rounding = roundings * numerics.accumulator_roundoff * facts.magnitude
+    largest = fmt.max
     if numerics.split_format is not None and numerics.splits > 1:
-        rounding = (
-            rounding
-            + np.where(facts.terms > 0, 1.0, 0.0) * format_of(numerics.split_format).unit_roundoff * facts.magnitude
-        )
+        stored = format_of(numerics.split_format)
+        largest = min(largest, stored.max)
+        each = stored.unit_roundoff * facts.magnitude + numerics.splits * underflow_error(stored)
+        rounding = rounding + np.where(facts.terms > 0, each, 0.0)
     if numerics.unit_group and extra_roundings:
         rounding = np.maximum(rounding, truncation(numerics, facts))
     least = fmt.min_normal if numerics.flush_to_zero else (fmt.min_subnormal if extra_roundings else 0.0)
     rounding = rounding + np.where(facts.terms > 1, facts.terms, 0.0) * least
     exact = holds_exactly(numerics, facts)
     rounding = np.where(exact, 0.0, rounding)
-    return np.where(facts.magnitude > fmt.max, np.where(exact & (facts.magnitude == np.inf), 0.0, np.inf), rounding)
+    return np.where(facts.magnitude > largest, np.where(exact & (facts.magnitude == np.inf), 0.0, np.inf), rounding)
 
 
 def truncation(numerics: Numerics, facts: SumFacts, reach: Any = None) -> Any:
@@ -66,6 +67,11 @@ def deviation(numerics: Numerics, terms: Any, y: Array, facts: SumFacts, worst_p
     # the mean over random orders is n(y²/3 + q/6) + q; one order shared by a whole output strays to several times q/6
     random_order = terms * (y * y / 3.0 + facts.squares / 3.0) + facts.squares
     variance = (u * u / 3.0) * (np.maximum(random_order, worst_prefix) + facts.squares * facts.products) * facts.repeats
+    if numerics.split_format is not None and numerics.splits > 1:  # each partial sum as large as the prefixes are
+        stored = format_of(numerics.split_format)
+        partial = worst_prefix / np.maximum(terms, 1.0) + y * y + facts.squares
+        each = stored.unit_roundoff**2 * partial + underflow_error(stored) ** 2
+        variance = variance + np.where(facts.terms > 0, numerics.splits * each / 3.0, 0.0)
     systematic = swamped + _underflow(numerics, facts)
     if numerics.unit_group and facts.products:  # what is cut off has a direction
         raw = 0.0 if facts.raw is None else (facts.raw - facts.magnitude)

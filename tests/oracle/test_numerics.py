@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from oracle.error import envelope, exact
+from oracle.formats import round_to
 from oracle.numerics import NUMERICS, Numerics
 
 
 def test_presets() -> None:
     cores = {"sm70", "sm80", "sm90", "sm89_fp8", "sm90_fp8", "sm100_fp8"}
-    known = {"float64", "float32", "float32_welford", "float32_fast", "float16"}
+    known = {"float64", "float32", "float32_welford", "float32_fast", "float16", "split_k_bfloat16"}
     assert set(NUMERICS) == known | {f"tensor_core_{name}" for name in cores}
     assert all(numerics.name == name for name, numerics in NUMERICS.items())
     assert NUMERICS["float32"].unit_roundoff == pytest.approx(2.0**-24, rel=1e-4)
@@ -95,6 +96,26 @@ def test_granted_freedoms_widen_the_bound(changes: dict[str, object]) -> None:
     wider = NUMERICS["float32"].with_changes(name="wider", **changes)
     bounds = [envelope(exact(a, n) @ exact(b, n), "float32").bound for n in (NUMERICS["float32"], wider)]
     assert (bounds[1] > bounds[0]).all()
+
+
+def test_partial_sums_stored_in_a_narrow_format() -> None:
+    rng = np.random.default_rng(2)
+    numerics = NUMERICS["split_k_bfloat16"]
+    for parts in (2, 16):
+        a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((40, 64), (64, 30)))
+        product = envelope(exact(a, numerics) @ exact(b, numerics), "float32")
+        step = 64 // parts
+        pieces = [a[:, k : k + step] @ b[k : k + step] for k in range(0, 64, step)]
+        got = sum(round_to(piece, "bfloat16") for piece in pieces)
+        error = np.abs(got - product.value)
+        assert (error <= product.bound).all()
+        assert 0.1 < np.sqrt(np.mean((error / product.sigma) ** 2)) < 1.5
+    too_large = envelope(exact(np.full((1, 2), 200.0), half()) @ exact(np.full((2, 1), 200.0), half()), "float32")
+    assert too_large.bound.item() == np.inf, "a partial sum beyond float16 may be an infinity"
+
+
+def half() -> Numerics:
+    return NUMERICS["split_k_bfloat16"].with_changes(name="in halves", split_format="float16")
 
 
 def test_wider_accumulator_narrows_the_bound() -> None:
