@@ -35,6 +35,10 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "gather_cache",
         "copy_blocks",
         "swap_blocks",
+        "rope_qk",
+        "mrope",
+        "rope_2d",
+        "rope_backward",
     ),
     "moe-llm": (
         "silu_and_mul",

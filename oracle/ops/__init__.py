@@ -31,6 +31,7 @@ from oracle.ops import (
     recurrent,
     reduce,
     rope,
+    rope_forms,
     sampling,
 )
 
@@ -65,5 +66,6 @@ __all__ = [
     "recurrent",
     "reduce",
     "rope",
+    "rope_forms",
     "sampling",
 ]

@@ -30,6 +30,7 @@ from oracle.variants import (
     recurrent,
     reduce,
     rope,
+    rope_forms,
     sampling,
     softmax,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "recurrent",
     "reduce",
     "rope",
+    "rope_forms",
     "sampling",
     "softmax",
 ]

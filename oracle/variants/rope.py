@@ -33,7 +33,7 @@ def _split(x: Array, half: int, pairing: str) -> tuple[Array, Array]:
     return x[..., 0 : 2 * half : 2], x[..., 1 : 2 * half : 2]
 
 
-def _turned(x: Array, cos: Array, sin: Array, pairing: str, turn: Turn = plain) -> Array:
+def turned(x: Array, cos: Array, sin: Array, pairing: str, turn: Turn = plain) -> Array:
     """Rotate with tables that are one row per token already; elements past the tables are copied."""
     half = cos.shape[-1]
     out, source = x.copy(), wide(x)
@@ -46,7 +46,7 @@ def _turned(x: Array, cos: Array, sin: Array, pairing: str, turn: Turn = plain) 
 
 def _form(name: str, turn: Turn, flaw: str) -> None:
     def rope(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
-        return _turned(x, cos[positions], sin[positions], pairing, turn)
+        return turned(x, cos[positions], sin[positions], pairing, turn)
 
     rope.__doc__ = flaw
     control("rope", name=name)(rope)
@@ -103,40 +103,40 @@ def token_by_token(x: Array, positions: Array, cos: Array, sin: Array, *, pairin
         row = slice(position, position + 1)
         for head in range(x.shape[1]):
             one = x[token : token + 1, head : head + 1]
-            out[token, head] = _turned(one, cos[row], sin[row], pairing, fused_with_cosine)[0, 0]
+            out[token, head] = turned(one, cos[row], sin[row], pairing, fused_with_cosine)[0, 0]
     return out
 
 
 @mutant("rope")
 def other_pairing(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """The pairs are those of the other convention."""
-    return _turned(x, cos[positions], sin[positions], "gptj" if pairing == "neox" else "neox")
+    return turned(x, cos[positions], sin[positions], "gptj" if pairing == "neox" else "neox")
 
 
 @mutant("rope")
 def turned_back(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """The angle has the wrong sign."""
-    return _turned(x, cos[positions], -sin[positions], pairing)
+    return turned(x, cos[positions], -sin[positions], pairing)
 
 
 @mutant("rope")
 def token_number_as_position(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """The token's number stands for its position."""
     rows = np.minimum(np.arange(len(positions)), len(cos) - 1)
-    return _turned(x, cos[rows], sin[rows], pairing)
+    return turned(x, cos[rows], sin[rows], pairing)
 
 
 @mutant("rope")
 def position_plus_one(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """Positions count from one."""
     rows = np.minimum(positions + 1, len(cos) - 1)
-    return _turned(x, cos[rows], sin[rows], pairing)
+    return turned(x, cos[rows], sin[rows], pairing)
 
 
 @mutant("rope")
 def position_in_eight_bits(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """Positions are kept in eight bits."""
-    return _turned(x, cos[positions & 255], sin[positions & 255], pairing)
+    return turned(x, cos[positions & 255], sin[positions & 255], pairing)
 
 
 @mutant("rope")
@@ -147,13 +147,13 @@ def first_overwritten(x: Array, positions: Array, cos: Array, sin: Array, *, pai
         new = first * cosine - second * sine
         return new, second * cosine + new * sine
 
-    return _turned(x, cos[positions], sin[positions], pairing, turn)
+    return turned(x, cos[positions], sin[positions], pairing, turn)
 
 
 @mutant("rope")
 def tail_not_copied(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """Elements past the tables are left zero."""
-    out = _turned(x, cos[positions], sin[positions], pairing)
+    out = turned(x, cos[positions], sin[positions], pairing)
     out[..., 2 * cos.shape[-1] :] = 0
     return out
 
@@ -163,7 +163,7 @@ def half_of_the_head(x: Array, positions: Array, cos: Array, sin: Array, *, pair
     """Partners are half a head apart, however wide the tables are."""
     half, apart = cos.shape[-1], x.shape[-1] // 2
     if pairing == "gptj" or 2 * half == x.shape[-1]:
-        return _turned(x, cos[positions], sin[positions], pairing)
+        return turned(x, cos[positions], sin[positions], pairing)
     out, source = x.copy(), wide(x)
     cosine, sine = wide(cos[positions])[:, np.newaxis], wide(sin[positions])[:, np.newaxis]
     new = plain(source[..., :half], source[..., apart : apart + half], cosine, sine)
@@ -176,7 +176,7 @@ def last_pair_not_turned(x: Array, positions: Array, cos: Array, sin: Array, *, 
     """The last pair stays as it was."""
     cosine, sine = cos[positions], sin[positions]
     cosine[..., -1:], sine[..., -1:] = 1, 0
-    return _turned(x, cosine, sine, pairing)
+    return turned(x, cosine, sine, pairing)
 
 
 @mutant("rope", dtypes=("float16", "bfloat16"))
@@ -189,27 +189,27 @@ def products_rounded(x: Array, positions: Array, cos: Array, sin: Array, *, pair
 
         return short(first * cosine) - short(second * sine), short(second * cosine) + short(first * sine)
 
-    return _turned(x, cos[positions], sin[positions], pairing, turn)
+    return turned(x, cos[positions], sin[positions], pairing, turn)
 
 
 @mutant("rope", dtypes=("float32", "float64"))
 def table_in_bfloat16(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """The tables are rounded to bfloat16."""
     cosine, sine = (round_to(table[positions], "bfloat16").astype(x.dtype) for table in (cos, sin))
-    return _turned(x, cosine, sine, pairing)
+    return turned(x, cosine, sine, pairing)
 
 
 @mutant("rope", dtypes=("float32",), relation="tokens_are_independent")
 def form_by_token(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """Tokens in odd places are computed with fused products, the others without."""
-    out = _turned(x, cos[positions], sin[positions], pairing)
-    out[1::2] = _turned(x, cos[positions], sin[positions], pairing, fused_with_cosine)[1::2]
+    out = turned(x, cos[positions], sin[positions], pairing)
+    out[1::2] = turned(x, cos[positions], sin[positions], pairing, fused_with_cosine)[1::2]
     return out
 
 
 @mutant("rope", dtypes=("float32",), relation="heads_are_independent")
 def form_by_head(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
     """The first head is computed with fused products, the others without."""
-    out = _turned(x, cos[positions], sin[positions], pairing)
-    out[:, :1] = _turned(x[:, :1], cos[positions], sin[positions], pairing, fused_with_cosine)
+    out = turned(x, cos[positions], sin[positions], pairing)
+    out[:, :1] = turned(x[:, :1], cos[positions], sin[positions], pairing, fused_with_cosine)
     return out

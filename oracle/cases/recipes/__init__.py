@@ -24,6 +24,7 @@ from oracle.cases.recipes import (
     recurrent,
     reduce,
     rope,
+    rope_forms,
     sampling,
 )
 from oracle.cases.recipes.recipe import Recipe, Structure
@@ -53,6 +54,7 @@ for _family in (
     recurrent,
     reduce,
     rope,
+    rope_forms,
     sampling,
 ):
     RECIPES.update(_family.RECIPES)
