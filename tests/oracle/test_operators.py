@@ -133,7 +133,7 @@ def test_rows_that_see_nothing():
 def test_unknown_operator_suggests_a_name():
     with pytest.raises(UnknownOperatorError, match="did you mean 'softmax'"):
         find_operator("sofmax")
-    with pytest.raises(UnknownOperatorError, match="known operators: attention"):
+    with pytest.raises(UnknownOperatorError, match=r"known operators: .*attention"):
         find_operator("zzz")
 
 
