@@ -70,6 +70,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "silu_and_mul_dynamic_quant",
         "reshape_and_cache_quantised",
         "reshape_and_cache_per_token",
+        "shuffle_weight",
+        "shuffle_scale",
     ),
     "collective": ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "all_reduce_rmsnorm"),
 }

@@ -33,6 +33,7 @@ from oracle.ops import (
     rope,
     rope_forms,
     sampling,
+    shuffles,
 )
 
 __all__ = [
@@ -68,4 +69,5 @@ __all__ = [
     "rope",
     "rope_forms",
     "sampling",
+    "shuffles",
 ]

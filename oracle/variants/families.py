@@ -32,6 +32,7 @@ from oracle.variants import (
     rope,
     rope_forms,
     sampling,
+    shuffles,
     softmax,
 )
 
@@ -67,5 +68,6 @@ __all__ = [
     "rope",
     "rope_forms",
     "sampling",
+    "shuffles",
     "softmax",
 ]

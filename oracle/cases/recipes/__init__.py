@@ -26,6 +26,7 @@ from oracle.cases.recipes import (
     rope,
     rope_forms,
     sampling,
+    shuffles,
 )
 from oracle.cases.recipes.recipe import Recipe, Structure
 
@@ -56,6 +57,7 @@ for _family in (
     rope,
     rope_forms,
     sampling,
+    shuffles,
 ):
     RECIPES.update(_family.RECIPES)
 
