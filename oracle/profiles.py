@@ -39,6 +39,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "mrope",
         "rope_2d",
         "rope_backward",
+        "gated_delta_rule",
+        "selective_scan",
     ),
     "moe-llm": (
         "silu_and_mul",
