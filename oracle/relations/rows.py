@@ -16,7 +16,7 @@ ROW_INPUTS = ("x", "residual", "q", "k")  # inputs that hold one row each per ro
 
 ROW_OPERATORS = (
     "rmsnorm", "gemma_rmsnorm", "t5_rmsnorm", "fused_add_rmsnorm", "qk_norm", "layernorm", "fused_add_layernorm",
-    "groupnorm", "softmax", "rmsnorm_dynamic_quant", "silu_and_mul_dynamic_quant",
+    "groupnorm", "softmax", "rmsnorm_dynamic_quant", "silu_and_mul_dynamic_quant", "mean", "logsumexp", "log_softmax",
 )  # fmt: skip
 GAIN_OPERATORS = (
     "rmsnorm", "t5_rmsnorm", "fused_add_rmsnorm", "qk_norm", "layernorm", "fused_add_layernorm", "groupnorm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -140,4 +141,30 @@ SOFTMAX = Recipe(
     random=_random_softmax,
 )
 
-RECIPES = {"sum": SUM, "softmax": SOFTMAX}
+
+
+def _random_scan(rng: np.random.Generator) -> Structure:
+    return replace(_random_softmax(rng), params={"exclusive": True} if rng.random() < 0.5 else {})
+
+
+def _not_empty(recipe: Recipe) -> Recipe:
+    return replace(recipe, curated=tuple(one for one in recipe.curated if one.dims["cols"]))
+
+
+def _short(recipe: Recipe) -> Recipe:
+    """Without the longest rows, and every second case with exclusive sums."""
+    kept = (one for one in recipe.curated if one.dims["cols"] < 512)
+    curated = tuple(replace(one, params={"exclusive": True} if at % 2 else {}) for at, one in enumerate(kept))
+    return replace(recipe, curated=curated, random=_random_scan)
+
+
+ROWS = replace(SOFTMAX, classes={name: _softmax_draw(name) for name in (*SOFTMAX_CLASSES, "mixed", "cancelling")})
+
+RECIPES = {
+    "sum": SUM,
+    "softmax": SOFTMAX,
+    "mean": _not_empty(ROWS),
+    "cumsum": _short(ROWS),
+    "logsumexp": SOFTMAX,
+    "log_softmax": SOFTMAX,
+}
