@@ -103,9 +103,9 @@ def logsumexp(x: Annotated[Array, Floats("... cols")]) -> Annotated[Array, Outpu
 
     Notes
     -----
-    m is the row's maximum; the value does not depend on it, it only keeps the exponential from overflowing. Rounding
-    points: the difference, the exponential, each addition, the logarithm and the last addition, in the compute type;
-    the result once to x's dtype.
+    m is the row's maximum; the value does not depend on it, it only keeps the exponential from overflowing.
+    Rounding points: the difference, the exponential, each addition, the logarithm and the last addition, in the compute
+    type; the result once to x's dtype.
 
     Source: Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax functions" (2021).
 
