@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
-from refsim.conformance.backends import UsageError
+from refsim.conformance.backends import Backend, UsageError
 from refsim.conformance.environment import environment
 from refsim.conformance.fuzz.profiles import PROFILES, seconds
+from refsim.conformance.isolation.options import isolated_backend
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.verdicts import Report
 from refsim.destinations import Destination, kept_clean
@@ -58,6 +59,18 @@ ON_TERMINAL, ELSEWHERE = 0.5, 10.0
 @click.option("--database", help="Folder or Redis URL of hypothesis's examples; an empty text for none.")
 @click.option("--dask", metavar="ADDRESS", help="Address of a Dask scheduler whose workers judge the cases.")
 @click.option("--workers", type=click.IntRange(min=1), help="Judge on so many processes of this machine (Dask).")
+@click.option("--isolated", is_flag=True, help="As for refsim check: code that is not trusted, or does not end.")
+@click.option(
+    "--seconds",
+    "limit",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Limit of a run, isolated.",
+)
+@click.option(
+    "--memory", type=click.IntRange(min=64), default=2048, show_default=True, help="Limit in MiB; with --isolated."
+)
 @click.option("--strict", is_flag=True, help="A SUSPECT row does not conform.")
 @click.option(
     "--format", "form", type=click.Choice(FORMS), default="text", show_default=True, help="Of the report."
@@ -84,6 +97,9 @@ def fuzz(
     database: str | None,
     dask: str | None,
     workers: int | None,
+    isolated: bool,
+    limit: float,
+    memory: int,
     strict: bool,
     form: str,
     output: Path | None,
@@ -104,6 +120,8 @@ def fuzz(
             _require("distributed")
         if dask and workers:
             raise UsageError("--dask and --workers exclude each other: give an address, or a number of processes")
+        if isolated and (dask or workers):
+            raise UsageError("--isolated is for one process: Dask's workers are processes of their own already")
         from refsim.conformance.fuzz.campaign import Campaign, Row
         from refsim.conformance.fuzz.databases import database as database_at
         from refsim.conformance.fuzz.evaluate import Here
@@ -111,7 +129,7 @@ def fuzz(
         from refsim.conformance.fuzz.exports import cases_text, test_text
 
         chosen = PROFILES[profile]
-        limit = seconds(duration) if duration else None if per_round else chosen.seconds
+        span = seconds(duration) if duration else None if per_round else chosen.seconds
         examples = database_at(chosen.database if database is None else database)
         destination, kept = Destination(output), Destination(failures)
         exported = Destination(export_test) if export_test else None
@@ -120,7 +138,11 @@ def fuzz(
         wanted = chosen_dtypes(dtypes, records)
         drawn = secrets.randbelow(2**31) if chosen.seed is None else chosen.seed
         with kept_clean():
-            judged = backend_on(backend, records, device)
+            judged: Backend
+            if isolated:
+                judged = isolated_backend(backend, names, device, limit, memory, deaths=None)
+            else:
+                judged = backend_on(backend, records, device)
             rows = [
                 Row(row, judged.numerics(row.operator, row.kernel, row.dtype).name)
                 for name in names
@@ -142,7 +164,7 @@ def fuzz(
                     evaluator,
                     seed=drawn if seed is None else seed,
                     per_round=per_round or chosen.cases,
-                    seconds=limit,
+                    seconds=span,
                     database=examples,
                     tick=_Ticker(),
                 )

@@ -38,10 +38,14 @@ ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take: seconds, and bytes of memory on top of what the interpreter itself needs."""
+    """What a run may take: seconds, and bytes of memory on top of what the interpreter itself needs.
+
+    After ``deaths`` of its process a backend is given up; None never does.
+    """
 
     seconds: float = 10.0
     memory: int = 2 << 30
+    deaths: int | None = MOST_DEATHS
 
 
 class Misbehaved(RuntimeError):
@@ -53,7 +57,7 @@ class IsolatedBackend:
 
     Its inputs lie between canaries in memory that the judge looks at after each run; fresh memory is poisoned; expected
     values never leave the judge's process, and what comes back is bytes, never objects. A process that ends is started
-    again, up to ``MOST_DEATHS`` times.
+    again, as often as its limits say.
     """
 
     def __init__(self, spec: str, operators: Sequence[str], device: str, limits: Limits) -> None:
@@ -94,7 +98,7 @@ class IsolatedBackend:
         params: Mapping[str, Any],
     ) -> RunResult:
         """Run a case there. Raises Refused as the backend does, and Misbehaved for anything else but a result."""
-        if self.deaths >= MOST_DEATHS:
+        if self.limits.deaths is not None and self.deaths >= self.limits.deaths:
             raise Misbehaved(f"not run: its process ended or was stopped {self.deaths} times before")
         if self.process is None:
             self._start()

@@ -7,16 +7,18 @@ import secrets
 import click
 
 from refsim.conformance.backends.loading import require_device
-from refsim.conformance.isolation.backend import IsolatedBackend, Limits
+from refsim.conformance.isolation.backend import MOST_DEATHS, IsolatedBackend, Limits
 
 # Cases that each row gets at its end, with inputs that none had before.
 FRESH_CASES = 5
 
 
-def isolated_backend(spec: str, operators: list[str], device: str, seconds: float, memory: int) -> IsolatedBackend:
+def isolated_backend(
+    spec: str, operators: list[str], device: str, seconds: float, memory: int, deaths: int | None = MOST_DEATHS
+) -> IsolatedBackend:
     """The backend in a process of its own, which ends with the command."""
     require_device(device)
-    backend = IsolatedBackend(spec, operators, device, Limits(seconds, memory << 20))
+    backend = IsolatedBackend(spec, operators, device, Limits(seconds, memory << 20, deaths))
     click.get_current_context().call_on_close(backend.close)
     return backend
 

@@ -186,6 +186,13 @@ def test_a_failure_is_explained_saved_and_replayed(tmp_path, monkeypatch):
         exported["test_case"](name)
 
 
+def test_what_ends_its_process_is_shrunk_too(tmp_path, monkeypatch):
+    result = fuzz(tmp_path, "deadly", "--isolated", "--cases", "40", monkeypatch=monkeypatch)
+    assert result.exit_code == 1, result.output
+    assert "cols=3 · normal · contiguous · seed 0" in result.stdout
+    assert "its process ended with exit status 7" in result.stdout
+
+
 def test_nothing_found_writes_no_file(tmp_path, monkeypatch):
     result = fuzz(tmp_path, "right", "--cases", "10", "--format", "json", monkeypatch=monkeypatch)
     assert result.exit_code == 0, result.output
