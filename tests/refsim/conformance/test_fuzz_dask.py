@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from oracle.cases import Case
 from refsim.conformance import Capability, Verdict
 from refsim.conformance.fuzz.campaign import Campaign, Row
 from refsim.conformance.fuzz.cluster import OnDask, connected
@@ -25,6 +26,10 @@ def column_five(x):
     y = right(x)
     y[..., 5:6] *= x.dtype.type(1.5)
     return y
+
+
+def deadly(x):
+    os._exit(7)
 """
 DTYPES = ("float16", "float32", "float64")
 
@@ -84,3 +89,12 @@ def test_one_report_with_the_failures_that_one_process_finds(client, spec):
     for far, near in zip(remote, local):
         assert far.result().verdict is Verdict.FAIL
         assert far.result() == near.result()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_case_that_kills_every_worker_is_an_error(client, spec):
+    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 1))
+    judge = OnDask(client, spec("deadly"), "sim:sm_90", ["softmax"])
+    outcome = judge(Capability("softmax", "deadly", "float32"), Case("softmax", "float32", {"cols": 3}), False)
+    assert outcome.verdict is Verdict.ERROR
+    assert "the worker process died on this case" in outcome.failure.message
