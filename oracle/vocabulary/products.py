@@ -14,7 +14,7 @@ from oracle.error.fields import ROOT_THIRD, Errors, plus, plus_zero, root_sum, t
 from oracle.error.lattice import is_power_of_two, lowest_bit
 from oracle.error.registry import UnsupportedOperationError
 from oracle.error.settle import make, settle
-from oracle.error.sums import deviation, lifted_sum_facts, rounding_of_sum
+from oracle.error.sums import deviation, holds_exactly, lifted_sum_facts, rounding_of_sum
 from oracle.numerics import underflow_error
 from oracle.vocabulary.operands import arithmetic_of, value_of
 
@@ -96,7 +96,8 @@ def scaled(product: Any, scale: float) -> Any:
     product
         The direct result of a matrix product or sum.
     scale
-        A plain number. Powers of two change no rounding; others cost 2u·S where `Numerics.folded_scalar` is granted.
+        A plain number. Powers of two change no rounding; others cost 2u·S where `Numerics.folded_scalar` is granted,
+        and make an exact sum inexact.
     """
     if not isinstance(product, ErrorBounded):
         return product * scale
@@ -126,6 +127,11 @@ def scaled(product: Any, scale: float) -> Any:
         u = numerics.unit_roundoff
         folded = np.where(facts.magnitude > 0.0, 2.0 * u * size * facts.magnitude, 0.0)
         likely = u * size * np.sqrt(2.0 * facts.squares + np.square(array.value)) * ROOT_THIRD
+        exact = holds_exactly(numerics, facts) & (facts.magnitude > 0.0)
+        if exact.any():  # of scaled factors it rounds
+            folded = folded + np.where(exact, size * facts.terms * numerics.accumulator_roundoff * facts.magnitude, 0.0)
+            again = size * deviation(numerics, facts.terms, array.value, facts, 0.0, 0.0)
+            likely = np.where(exact, np.hypot(likely, again), likely)
         return make(value, numerics, plus(result.bound, folded), result.sigma, root_sum(result.common, likely), True)
 
 

@@ -1,4 +1,4 @@
-"""`scaled_matmul`: float32 kernels that put scales anywhere stay in the bound, over the whole range of exponents."""
+"""`scaled_matmul` and `scaled`: float32 kernels that put scales anywhere stay in the bound, for any exponents."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import pytest
 from oracle.error import envelope, exact
 from oracle.formats import round_to
 from oracle.numerics import NUMERICS
-from oracle.vocabulary import accumulate, scaled_matmul
+from oracle.vocabulary import accumulate, scaled, scaled_matmul
 
 F = np.float32
 
@@ -103,3 +103,15 @@ def test_plain_arrays_and_no_terms():
     numerics = NUMERICS["float32"]
     empty = scaled_matmul(exact(np.ones((2, 0)), numerics), (), exact(np.ones((0, 1)), numerics), ())
     assert empty.value.tolist() == [[0.0], [0.0]]
+
+
+@pytest.mark.parametrize("terms", [1, 2, 16, 250, 1000])
+def test_a_scale_folded_into_integers_rounds_their_sum(terms):
+    rng = np.random.default_rng(terms)
+    numerics = NUMERICS["float32"]
+    for q, k in ((np.ones((1, terms)), np.ones((terms, 1))), (rng.integers(-9, 10, (3, terms)), np.ones((terms, 2)))):
+        result = envelope(scaled(exact(q.astype(F), numerics) @ exact(k.astype(F), numerics), 0.1), "float32")
+        got = sequential(q.astype(F) * F(0.1), k.astype(F)).astype(np.float64)
+        assert (got >= round_to(result.value - result.bound, "float32")).all()
+        assert (got <= round_to(result.value + result.bound, "float32")).all()
+        assert (np.abs(got - result.value) <= 8 * result.sigma + np.spacing(np.abs(got).astype(F))).all()
