@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PROFILES: dict[str, tuple[str, ...]] = {
-    "core": ("sum", "mean", "max", "argmax", "topk", "softmax", "log_softmax", "matmul", "rmsnorm", "rope", "attention"),
+    "core": ("sum", "mean", "max", "argmax", "topk", "softmax", "matmul", "rmsnorm", "rope", "attention"),
     "dense-llm": (
         "fused_add_rmsnorm",
         "layernorm",
