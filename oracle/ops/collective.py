@@ -142,17 +142,17 @@ def _has_ranks(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | Non
 
 
 @operator(family="collective", check=_has_ranks)
-def all_gather(x: Annotated[Array, Floats("ranks size")]) -> Annotated[Array, Output("out", like="x")]:
-    """What all ranks hold, on every rank: ``out[r] = [x[0], x[1], …]``.
+def all_gather(x: Annotated[Array, Floats("ranks rows size")]) -> Annotated[Array, Output("out", like="x")]:
+    """What all ranks hold, side by side on every rank: ``out[r, i] = [x[0, i], x[1, i], …]``.
 
     Parameters
     ----------
-    x : array (ranks, size)
+    x : array (ranks, rows, size)
         What each rank holds; float16, bfloat16, float32 or float64.
 
     Returns
     -------
-    out : array (ranks, ranks · size)
+    out : array (ranks, rows, ranks · size)
         Copies, bit for bit; x's dtype.
 
     Notes
@@ -168,11 +168,13 @@ def all_gather(x: Annotated[Array, Floats("ranks size")]) -> Annotated[Array, Ou
 
     Examples
     --------
-    >>> all_gather(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([[1., 2., 3., 4.],
-           [1., 2., 3., 4.]])
+    >>> all_gather(np.array([[[1.0], [2.0]], [[3.0], [4.0]]]))[0]
+    array([[1., 3.],
+           [2., 4.]])
     """
-    out: Array = np.repeat(x.reshape(1, -1), len(x), axis=0)
+    ranks, rows, size = x.shape
+    side_by_side = np.swapaxes(x, 0, 1).reshape(1, rows, ranks * size)
+    out: Array = np.repeat(side_by_side, ranks, axis=0)
     return out
 
 

@@ -179,53 +179,74 @@ def _gather(register: Any, name: str, flaw: str, run: Callable[[Array], Array]) 
 
 def _pushed(x: Array, step: int, shift: int = 0, skip: int = 0) -> Array:
     """Every rank writes its part to all others, in pieces."""
-    ranks, size = x.shape
-    out = np.zeros((ranks, ranks * size), x.dtype)
+    ranks, rows, size = x.shape
+    out = np.zeros((ranks, rows, ranks * size), x.dtype)
     for sender in range(ranks):
         place = (sender + shift) % ranks * size
         for at in range(0, size - skip, step):
             end = min(at + step, size - skip)
-            out[:, place + at : place + end] = x[sender, at:end]
+            out[:, :, place + at : place + end] = x[sender, :, at:end]
     return out
 
 
 def _ringed(x: Array) -> Array:
     """Every rank hands on what it received last."""
-    ranks, size = x.shape
-    out = np.zeros((ranks, ranks, size), x.dtype)
-    out[np.arange(ranks), np.arange(ranks)] = x
+    ranks, rows, size = x.shape
+    out = np.zeros((ranks, rows, ranks, size), x.dtype)
+    out[np.arange(ranks), :, np.arange(ranks)] = x
     for step in range(1, ranks):
         for rank in range(ranks):
             part = (rank - step) % ranks
-            out[rank, part] = out[(rank - 1) % ranks, part]
-    return out.reshape(ranks, ranks * size)
+            out[rank, :, part] = out[(rank - 1) % ranks, :, part]
+    return out.reshape(ranks, rows, ranks * size)
+
+
+def _unwritten(x: Array) -> Array:
+    """A rank's own part is not written."""
+    ranks, rows, size = x.shape
+    out = _pushed(x, 64).reshape(ranks, rows, ranks, size)
+    out[np.arange(ranks), :, np.arange(ranks)] = 0
+    return out.reshape(ranks, rows, ranks * size)
+
+
+def _one_part(x: Array, part: int | None) -> Array:
+    """One rank's part, or each rank's own, in the place of all."""
+    source = x if part is None else np.repeat(x[part : part + 1], len(x), axis=0)
+    return np.concatenate([source] * len(x), axis=-1)
+
+
+def _stacked(x: Array) -> Array:
+    """The parts one after the other, not side by side."""
+    ranks, rows, size = x.shape
+    return np.repeat(x.reshape(1, rows, ranks * size), ranks, axis=0)
+
+
+def _interleaved(x: Array) -> Array:
+    """Elements of the parts alternate."""
+    ranks, rows, size = x.shape
+    return np.repeat(np.transpose(x, (1, 2, 0)).reshape(1, rows, ranks * size), ranks, axis=0)
 
 
 _gather(control, "pushed", "Every rank writes its part to all others.", lambda x: _pushed(x, 1 << 20))
 _gather(control, "vectors", "Pieces of four elements.", lambda x: _pushed(x, 4))
 _gather(control, "blocks", "Pieces of 128 elements.", lambda x: _pushed(x, 128))
 _gather(control, "ringed", "Every rank hands on what it received last.", _ringed)
-_gather(control, "pulled", "Every rank reads the parts of all others.", lambda x: np.stack([x.reshape(-1)] * len(x)))
+_gather(control, "pulled", "Every rank reads all.", lambda x: np.stack([np.concatenate(list(x), axis=-1)] * len(x)))
 _gather(
-    control, "bytes", "Copies of bytes.", lambda x: np.tile(x.view(np.uint8).reshape(1, -1), (len(x), 1)).view(x.dtype)
+    control,
+    "bytes",
+    "Copies of bytes.",
+    lambda x: _pushed(x.view(np.uint8), 16).view(x.dtype) if x.size else _pushed(x, 1),
 )
 _gather(mutant, "shifted", "Each part stands where the next one belongs.", lambda x: _pushed(x, 64, shift=1))
 _gather(
     mutant, "last_element_missed", "The last element of each part is not written.", lambda x: _pushed(x, 64, skip=1)
 )
-_gather(mutant, "interleaved", "The parts are interleaved.", lambda x: np.tile(x.T.reshape(1, -1), (len(x), 1)))
-_gather(mutant, "own_everywhere", "Each rank has its own part everywhere.", lambda x: np.tile(x, (1, len(x))))
-_gather(mutant, "first_everywhere", "All parts are the first one.", lambda x: np.tile(x[:1], (len(x), len(x))))
-_gather(
-    mutant,
-    "first_unwritten",
-    "A rank's own part is not written.",
-    lambda x: (
-        (_pushed(x, 64).reshape(len(x), len(x), -1) * (1 - np.eye(len(x)))[..., np.newaxis])
-        .astype(x.dtype)
-        .reshape(len(x), -1)
-    ),
-)
+_gather(mutant, "interleaved", "Elements of the parts alternate.", _interleaved)
+_gather(mutant, "stacked", "The parts come one after the other, not side by side.", _stacked)
+_gather(mutant, "own_everywhere", "Each rank has its own part everywhere.", lambda x: _one_part(x, None))
+_gather(mutant, "first_everywhere", "All parts are the first one.", lambda x: _one_part(x, 0))
+_gather(mutant, "own_unwritten", "A rank's own part is not written.", _unwritten)
 
 
 def _exchange(register: Any, name: str, flaw: str, run: Callable[[Array, Array], Array]) -> None:

@@ -32,7 +32,7 @@ def cheats(
     value = round_to(np.asarray(expected.value, np.float64), expected.format)
     finite = value[np.isfinite(value)]
     answers = {"zeros": np.zeros(shape), "ones": np.ones(shape)}
-    if finite.size:
+    if finite.size and value.size > 1:  # the mean of one number is that number
         with np.errstate(over="ignore"):
             answers["constant"] = np.full(shape, finite.mean())
     for name, array in inputs.items():
@@ -42,7 +42,9 @@ def cheats(
         answers["previous output"] = np.resize(previous, shape)
     rows = value.reshape(-1, shape[-1]) if len(shape) > 1 and shape[-1] else value.reshape(-1, 1)
     if len(rows) > 1:
-        answers["permuted rows"] = np.roll(rows, 1, axis=0).reshape(shape)
+        turned = np.roll(rows, 1, axis=0)
+        if not np.array_equal(turned, rows, equal_nan=True):  # equal rows cannot be told apart
+            answers["permuted rows"] = turned.reshape(shape)
     if not expected.format.has_nan:
         answers = {name: np.nan_to_num(answer) for name, answer in answers.items()}
     return {name: round_to(answer, expected.format) for name, answer in answers.items()}

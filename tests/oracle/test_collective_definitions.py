@@ -72,7 +72,7 @@ def test_copies():
         x = case.inputs()["x"]
         (out,) = find_operator("all_gather").value(case.inputs(), {})
         for rank, part in np.ndindex(len(x), len(x)):
-            piece = out[rank, part * x.shape[1] : (part + 1) * x.shape[1]]
+            piece = out[rank, :, part * x.shape[2] : (part + 1) * x.shape[2]]
             np.testing.assert_array_equal(piece, x[part].astype(np.float64))
 
 
@@ -119,7 +119,7 @@ X = np.ones((2, 4), np.float32)
         ("all_reduce", (X,), {"order": "tree"}, "'tree'"),
         ("all_reduce", (X.astype(np.float64),), {}, "x has dtype float64"),
         ("reduce_scatter", (X[:, :3],), {}, "size = 3 must be a multiple of ranks = 2"),
-        ("all_gather", (X[:0],), {}, "ranks = 0"),
+        ("all_gather", (X[:0, :, np.newaxis],), {}, "ranks = 0"),
         ("all_to_all", (np.ones((2, 3, 1, 1)), np.ones((2, 3), int)), {}, "x has 3 blocks per rank"),
         ("all_to_all", (np.ones((1, 1, 1, 1)), np.array([[2]])), {}, "counts holds 2, and capacity is 1"),
         ("all_reduce_rmsnorm", (np.ones((2, 3, 0)), np.ones((3, 0)), np.ones(0)), {}, "float64"),

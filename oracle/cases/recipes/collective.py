@@ -124,24 +124,30 @@ def _poisoned(
     return inputs
 
 
+def _parts(ranks: int, rows: int, size: int) -> dict[str, int]:
+    return {"ranks": ranks, "rows": rows, "size": size}
+
+
 def _random_gather(rng: np.random.Generator) -> Structure:
-    return Structure(_dims(int(pick(rng, (1, 2, 3, 4, 7, 8))), int(pick(rng, SIZES))))
+    return Structure(_parts(int(pick(rng, (1, 2, 3, 4, 8))), int(pick(rng, (1, 3, 5))), int(pick(rng, SIZES))))
 
 
 ALL_GATHER = Recipe(
     {**{name: _rows(name) for name in (*COPIED, "mixed")}, "numbered": _numbered},
     curated=(
-        Structure(_dims(8, 33), "normal"),
-        Structure(_dims(4, 65), "numbered", "padded"),
-        Structure(_dims(3, 17), "numbered", "transposed"),
+        Structure(_parts(8, 3, 33), "normal"),
+        Structure(_parts(4, 5, 65), "numbered", "padded"),
+        Structure(_parts(3, 2, 17), "numbered", "transposed"),
         *(
-            Structure(_dims(2 + at % 7, (31, 16, 129, 47, 64)[at % 5]), name, LAYOUT_TURN[at % 5])
+            Structure(_parts(2 + at % 7, 1 + at % 3, (31, 16, 129, 47, 64)[at % 5]), name, LAYOUT_TURN[at % 5])
             for at, name in enumerate((*COPIED[1:], "mixed"))
         ),
-        Structure(_dims(1, 1), "normal"),
-        Structure(_dims(3, 2), "normal"),
-        Structure(_dims(4, 0)),
-        Structure(_dims(2, 1021), "numbered"),
+        Structure(_parts(1, 1, 1), "normal"),
+        Structure(_parts(3, 2, 2), "normal"),
+        Structure(_parts(4, 2, 0)),
+        Structure(_parts(4, 0, 3)),
+        Structure(_parts(2, 1, 1021), "numbered"),
+        Structure(_parts(2, 33, 7), "numbered"),
     ),
     random=_random_gather,
 )

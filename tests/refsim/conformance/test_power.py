@@ -64,3 +64,16 @@ def test_cheap_answers_fit_the_output():
     assert {answer.shape for answer in made.values()} == {(3, 4)}
     assert np.array_equal(made["copy of x"], item.case.inputs()["x"])
     assert np.array_equal(made["previous output"].ravel(), np.resize(np.arange(5.0), 12))
+
+
+def test_what_is_the_value_itself_is_no_cheat():
+    x = np.array([[1.0, 2.0], [10.0, 20.0]], np.float32)
+    (item,) = prepare([Case("all_reduce", "float32", {"ranks": 2, "size": 3})], NUMERICS["float32"])
+    assert "permuted rows" not in cheats(item.judges[0].expected, {"x": x}, None)
+    (item,) = prepare([Case("sum", "float32", {"d0": 5})], NUMERICS["float32"])
+    assert "constant" not in cheats(item.judges[0].expected, {"x": x}, None)
+    names = ("all_reduce", "all_gather", "moe_align_block_size", "fused_experts", "sample_top_p", "selective_scan")
+    for name in names:
+        dtype = "int32" if name == "moe_align_block_size" else "float32"
+        prepared = prepare(make_cases(name, dtype, 12, seed=0), NUMERICS["float32"])
+        assert accepted_cheats(item.refused_cheats for item in prepared) == [], name
