@@ -56,6 +56,12 @@ keys need ``initial=``. Grouped heads: reshape q to (batch, kv_heads, group, que
 
     either(1.0 + np.tanh(z), 2.0 * sigmoid(2.0 * z))
 
+**Quantisation**: the scale is an output of the first stage, the codes of a stage that starts from the scale that was
+returned; what lies within the errors of a quotient on either side of a step is right::
+
+    scale = stepped(amax / largest, up_to_a_power_of_two)    # a rising function with steps
+    codes = coded(x / scale, "int8", "toward_zero")          # rounded in a given direction, saturated
+
 **RoPE**: products and a sum; FMA is covered; untouched lanes are copied and so stay bitwise::
 
     c, s = cos[positions][:, None, :], sin[positions][:, None, :]
