@@ -41,6 +41,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "rope_backward",
         "gated_delta_rule",
         "selective_scan",
+        "rope_table",
     ),
     "moe-llm": (
         "silu_and_mul",

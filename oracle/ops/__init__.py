@@ -35,6 +35,7 @@ from oracle.ops import (
     reduce_top,
     rope,
     rope_forms,
+    rope_table,
     sampling,
     shuffles,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "reduce_top",
     "rope",
     "rope_forms",
+    "rope_table",
     "sampling",
     "shuffles",
 ]

@@ -27,6 +27,7 @@ from oracle.cases.recipes import (
     reduce_top,
     rope,
     rope_forms,
+    rope_table,
     sampling,
     shuffles,
 )
@@ -60,6 +61,7 @@ for _family in (
     reduce_top,
     rope,
     rope_forms,
+    rope_table,
     sampling,
     shuffles,
 ):

@@ -142,7 +142,6 @@ SOFTMAX = Recipe(
 )
 
 
-
 def _random_scan(rng: np.random.Generator) -> Structure:
     return replace(_random_softmax(rng), params={"exclusive": True} if rng.random() < 0.5 else {})
 
