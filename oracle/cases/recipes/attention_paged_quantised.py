@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.recipes.attention_paged import DECODE
+from oracle.cases.recipes.attention_paged import DECODE, laid_out
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
 from oracle.cases.values import Shape
 from oracle.formats import Format, cast, format_of
@@ -24,8 +24,8 @@ CLASSES = (
 )  # fmt: skip
 
 
-def _quantised(cache: Array, plain: Array, scales: str, codes: Format) -> tuple[Array, Array]:
-    """Codes in the cache's layout and scales; cells that hold NaN stay unreadable, and so do their scales."""
+def _quantised(plain: Array, scales: str, codes: Format) -> tuple[Array, Array]:
+    """Cells over their scales, not yet rounded, and the scales; cells that hold NaN stay unreadable, scales and all."""
     size = np.abs(np.where(np.isnan(plain), 0.0, plain))
     axes = {"tensor": None, "head": (0, 1, 3), "token": 3}[scales]
     largest = size.max(axis=axes, initial=0.0) / codes.max
@@ -46,18 +46,13 @@ def _draw(name: str) -> Draw:
         inputs = DECODE.classes[name](rng, shapes, {"softcap": None, **params}, number_format)
         codes, layout = format_of(str(pick(rng, CODES))), params["layout"]
         for what, scale, plain in (("key_cache", "k_scale", plain_keys), ("value_cache", "v_scale", plain_values)):
-            divided, inputs[scale] = _quantised(inputs[what], plain(inputs[what], layout), params["scales"], codes)
-            inputs[what] = cast(_as_cache(divided, inputs[what], what, layout), codes, saturate=True)
+            divided, inputs[scale] = _quantised(plain(inputs[what], layout), params["scales"], codes)
+            inputs[what] = cast(
+                np.ascontiguousarray(laid_out(divided, shapes[what], layout, what)), codes, saturate=True
+            )
         return inputs
 
     return draw
-
-
-def _as_cache(plain: Array, cache: Array, what: str, layout: str) -> Array:
-    """Plain cells in the layout of a cache."""
-    from oracle.cases.recipes.attention_paged import laid_out
-
-    return np.ascontiguousarray(laid_out(plain, cache.shape, layout, what))
 
 
 def _structure(number: int, given: Structure) -> Structure:
