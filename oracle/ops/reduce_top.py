@@ -71,7 +71,8 @@ def argmax(
 
     Notes
     -----
-    Rounding points: none; everything is exact. Zeros of both signs are equal.
+    Rounding points: none; everything is exact. Zeros of both signs are equal; subnormal numbers are none of them, also
+    where arithmetic flushes.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def argmax(
     >>> int(argmax(row)), int(argmax(row, ties="highest"))
     (0, 2)
     """
-    values = exact_value(x)
+    values = exact_value(x, unflushed=True)
     first: Array = np.asarray(np.argmax(values if ties == "lowest" else values[..., ::-1], axis=-1))
     return first if ties == "lowest" else x.shape[-1] - 1 - first
 

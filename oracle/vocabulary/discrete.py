@@ -123,8 +123,16 @@ def coded(x: Any, fmt: str, rounding: Rounding = "nearest_even", free: Array | N
     return stepped(x, step, free)
 
 
-def exact_value(x: Any) -> Array:
+def exact_value(x: Any, *, unflushed: bool = False) -> Array:
     """The plain float64 array behind an exact one, for work on bits and for decisions.
+
+    Parameters
+    ----------
+    x
+        Array of any shape.
+    unflushed
+        Whether subnormal inputs count as they are given, although a kernel's arithmetic may flush them: for what only
+        compares and copies.
 
     Raises
     ------
@@ -135,6 +143,15 @@ def exact_value(x: Any) -> Array:
         return np.asarray(x, dtype=np.float64)
     if x.bound is not None or x.pending is not False:
         settled = settle(x)
-        if settled.bound is not None:
+        kept = unflushed and settled.bound is not None and bool(_only_flushed(settled).all())
+        if settled.bound is not None and not kept:
             raise UndecidableError("exact_value() got an array that carries errors; make it an output of a stage first")
     return x.value
+
+
+def _only_flushed(x: ErrorBounded) -> Array:
+    """Where an error is none, or that of a subnormal number which becomes 0."""
+    size, bound = np.abs(x.value), np.asarray(plus_zero(x.bound))
+    smallest = x.numerics.format.min_normal if x.numerics.flush_to_zero else 0.0
+    only: Array = (bound == 0) | ((bound == size) & (size < smallest))
+    return only

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from oracle.cases import make_cases
+from oracle.error import UndecidableError, exact
 from oracle.numerics import NUMERICS
 from oracle.operator import InputError, find_operator
+from oracle.vocabulary import exact_value
 from refsim.conformance.judge import Judge
 
 PASSED = ["PASS", "PASS"]
@@ -75,3 +77,13 @@ def test_nothing_has_no_largest():
             find_operator(name)(np.zeros((2, 0), np.float32))
     with pytest.raises(InputError, match="'any'"):
         find_operator("argmax")(np.zeros(2, np.float32), ties="any")
+
+
+def test_the_place_of_a_subnormal_number_is_known_where_arithmetic_flushes():
+    x = np.array([0.0, 1e-40, -1e-40], np.float32)
+    (part,) = find_operator("argmax").expect({"x": x}, {}, NUMERICS["float32_fast"])
+    assert int(part.value) == 1
+    with pytest.raises(UndecidableError, match="carries errors"):
+        exact_value(exact(x, NUMERICS["float32_fast"]))
+    with pytest.raises(UndecidableError, match="carries errors"):
+        exact_value(exact(x, NUMERICS["float32"]) / 3.0, unflushed=True)
