@@ -198,6 +198,8 @@ def packed(
     out = np.zeros((*q.shape[:2], v.shape[2]), wide(q).dtype)
     lse = np.full((q.shape[1], len(q)), -np.inf, out.dtype)
     for (first, last), (first_key, last_key) in zip(queries_of, keys_of, strict=True):
+        if first == last or first_key == last_key:
+            continue
         parts = (q[first:last], k[first_key:last_key], v[first_key:last_key])
         q_rows, k_rows, v_rows = (np.swapaxes(x, 0, 1)[np.newaxis] for x in parts)
         mean, log_sum = dense(q_rows, k_rows, v_rows, params, style, slip)

@@ -245,7 +245,7 @@ VARLEN = Recipe(
         Structure(_varlen_dims(0, 0, 0, 2, 1, 8, 8)),
         Structure(_varlen_dims(3, 7, 0, 2, 1, 8, 8)),
         Structure(_varlen_dims(3, 0, 7, 2, 1, 8, 8)),
-        Structure(_varlen_dims(16, 33, 33, 1, 1, 8, 8), "normal", params=BOTTOM, absent=USED),
+        Structure(_varlen_dims(8, 33, 33, 1, 1, 8, 8), "normal", params=BOTTOM, absent=USED),
     ),
     random=_random_varlen,
     unread=("k", "v"),
