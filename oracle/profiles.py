@@ -42,6 +42,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "gated_delta_rule",
         "selective_scan",
         "rope_table",
+        "speculative_chain",
     ),
     "moe-llm": (
         "silu_and_mul",

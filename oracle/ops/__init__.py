@@ -37,6 +37,7 @@ from oracle.ops import (
     rope_forms,
     rope_table,
     sampling,
+    sampling_chain,
     shuffles,
 )
 
@@ -77,5 +78,6 @@ __all__ = [
     "rope_forms",
     "rope_table",
     "sampling",
+    "sampling_chain",
     "shuffles",
 ]

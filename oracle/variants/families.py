@@ -36,6 +36,7 @@ from oracle.variants import (
     rope_forms,
     rope_table,
     sampling,
+    sampling_chain,
     shuffles,
     softmax,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "rope_forms",
     "rope_table",
     "sampling",
+    "sampling_chain",
     "shuffles",
     "softmax",
 ]

@@ -29,6 +29,7 @@ from oracle.cases.recipes import (
     rope_forms,
     rope_table,
     sampling,
+    sampling_chain,
     shuffles,
 )
 from oracle.cases.recipes.recipe import Recipe, Structure
@@ -63,6 +64,7 @@ for _family in (
     rope_forms,
     rope_table,
     sampling,
+    sampling_chain,
     shuffles,
 ):
     RECIPES.update(_family.RECIPES)
