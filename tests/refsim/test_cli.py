@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -261,7 +262,7 @@ def test_ops_as_json_and_by_profile():
 def test_mutants_prints_a_matrix():
     result = run("mutants", "rmsnorm", "--dtype", "float32", "--cases", "24")
     assert result.exit_code == 0, result.output
-    assert "6 of 6 mutants refused, 0 false alarms on 8 controls" in result.output
+    assert re.search(r"(\d+) of \1 mutants refused, 0 false alarms on \d+ controls", result.output)
     assert run("mutants", "rmsnorm", "--dtype", "int8").exit_code == 2
     assert "unknown operator 'nix'" in run("mutants", "nix").output
 

@@ -133,9 +133,11 @@ COMMON: tuple[dict[str, Any], ...] = (
 
 RECIPES = {
     "rmsnorm_dynamic_quant": _recipe(
-        lambda rows, cols: {"rows": rows, "cols": cols}, (*COMMON, {"gain": "one_plus_weight", "block": "1x128"})
+        lambda rows, cols: {"rows": rows, "cols": cols},
+        (*COMMON, {"gain": "one_plus_weight", "block": "1x128", "eps": 1e-3}),
     ),
     "silu_and_mul_dynamic_quant": _recipe(
-        lambda rows, cols: {"rows": rows, "width": 2 * cols}, (*COMMON, {"pairing": "interleaved", "limit": 1.5})
+        lambda rows, cols: {"rows": rows, "width": 2 * cols},
+        (*COMMON, {"pairing": "interleaved", "limit": 1.5, "block": "1x128"}),
     ),
 }

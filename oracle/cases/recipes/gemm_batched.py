@@ -154,6 +154,7 @@ GROUPED = Recipe(
         Structure(_grouped_dims(19, 3, 8, 31), "heavy_tail", "misaligned"),
         Structure(_grouped_dims(16, 3, 3, 17), "subnormals", "padded", absent=WITHOUT),
         Structure(_grouped_dims(9, 2, 16, 33), "offset"),
+        Structure(_grouped_dims(14, 3, 9, 33), "uniform"),
         Structure(_grouped_dims(33, 4, 8, 31), "mixed", "transposed"),
         Structure(_grouped_dims(1, 1, 1, 1), "normal", absent=WITHOUT),
         Structure(_grouped_dims(3, 16, 5, 13), "normal"),
@@ -164,6 +165,7 @@ GROUPED = Recipe(
         Structure(_grouped_dims(24, 3, 10, 33), "not_a_number"),
         Structure(_grouped_dims(129, 2, 3, 5), "unowned_rows", "strided"),
     ),
+    unread=("a",),
     random=_random_grouped,
 )
 

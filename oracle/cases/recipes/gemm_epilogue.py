@@ -88,6 +88,7 @@ GEMM_EPILOGUE = Recipe(
         Structure(_dims(0, 5, 3)),
         Structure(_dims(5, 0, 3), params=ADD),
     ),
+    unread=("c",),
     random=_random,
 )
 

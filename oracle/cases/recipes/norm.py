@@ -85,6 +85,7 @@ RMSNORM = Recipe(
         Structure(_dims(9, 33), "one_hot", "strided"),
         Structure(_dims(8, 47), "sparse_integers", "transposed"),
         Structure(_dims(4, 63), "low_entropy"),
+        Structure(_dims(6, 48), "constant", "padded"),
         Structure(_dims(5, 97), "rising", "padded"),
         Structure(_dims(5, 97), "falling"),
         Structure(_dims(3, 31), "all_below", "misaligned"),

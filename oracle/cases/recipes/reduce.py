@@ -157,7 +157,15 @@ def _short(recipe: Recipe) -> Recipe:
     return replace(recipe, curated=curated, random=_random_scan)
 
 
-ROWS = replace(SOFTMAX, classes={name: _softmax_draw(name) for name in (*SOFTMAX_CLASSES, "mixed", "cancelling")})
+ROWS = replace(
+    SOFTMAX,
+    classes={name: _softmax_draw(name) for name in (*SOFTMAX_CLASSES, "mixed", "cancelling")},
+    curated=(
+        *SOFTMAX.curated,
+        Structure(_rows(8, 63), "cancelling"),
+        Structure(_rows(5, 33), "full_significand", "padded"),
+    ),
+)
 
 RECIPES = {
     "sum": SUM,
