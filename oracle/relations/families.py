@@ -1,17 +1,9 @@
-"""Importing this module registers the relations of every family."""
+"""Importing this module imports every file of this package, which registers the relations of every family."""
 
-from oracle.relations import activation, attention, batch, collective, gemm, moe, quant, recurrent, reduce, rope, rows
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "activation",
-    "attention",
-    "batch",
-    "collective",
-    "gemm",
-    "moe",
-    "quant",
-    "recurrent",
-    "reduce",
-    "rope",
-    "rows",
-]
+import oracle.relations
+
+for _module in iter_modules(oracle.relations.__path__):
+    import_module(f"oracle.relations.{_module.name}")

@@ -1,73 +1,15 @@
-"""Recipes: for each operator, which cases are worth drawing and how its inputs go together."""
+"""Recipes: for each operator, which cases are worth drawing and how its inputs go together. One file per family."""
 
-from oracle.cases.recipes import (
-    activation,
-    attention,
-    attention_backward,
-    attention_flash,
-    attention_mla,
-    attention_paged,
-    attention_paged_quantised,
-    collective,
-    dynamic_quant,
-    gemm,
-    gemm_batched,
-    gemm_epilogue,
-    gemm_packed,
-    gemm_quantised,
-    kv_cache,
-    kv_cache_quantised,
-    moe,
-    norm,
-    quant,
-    quant_short,
-    recurrent,
-    recurrent_states,
-    reduce,
-    reduce_top,
-    rope,
-    rope_forms,
-    rope_table,
-    sampling,
-    sampling_chain,
-    shuffles,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from oracle.cases.recipes.recipe import Recipe, Structure
 
 RECIPES: dict[str, Recipe] = {}
-for _family in (
-    activation,
-    attention,
-    attention_backward,
-    attention_flash,
-    attention_mla,
-    attention_paged,
-    attention_paged_quantised,
-    collective,
-    dynamic_quant,
-    gemm,
-    gemm_batched,
-    gemm_epilogue,
-    gemm_packed,
-    gemm_quantised,
-    kv_cache,
-    kv_cache_quantised,
-    moe,
-    norm,
-    quant,
-    quant_short,
-    recurrent,
-    recurrent_states,
-    reduce,
-    reduce_top,
-    rope,
-    rope_forms,
-    rope_table,
-    sampling,
-    sampling_chain,
-    shuffles,
-):
-    RECIPES.update(_family.RECIPES)
+"""The recipe of each operator: what the files of this package hold in their own RECIPES."""
+
+for _module in iter_modules(__path__):
+    RECIPES.update(getattr(import_module(f"{__name__}.{_module.name}"), "RECIPES", {}))
 
 __all__ = ["RECIPES", "Recipe", "Structure", "recipe_of"]
 
