@@ -12,6 +12,8 @@ from refsim.compat.numba_tests.outcomes import Outcomes
 
 KNOWN_FILE = Path(__file__).resolve().parents[1] / "numba_tests_known.toml"
 SLOW = "takes longer than the limit"
+NVVM = "needs NVVM or NVRTC, which may not be installed"
+MAY_PASS = frozenset({SLOW, NVVM})
 OTHER = "another result than numba's"
 
 # Why a test fails, by what its error says; the first that matches. Tests that are in the list keep their reason.

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from refsim.compat.numba_tests.collection import Collection, tests_folder
-from refsim.compat.numba_tests.known import KNOWN_FILE, SLOW, Known, classified, load, save
+from refsim.compat.numba_tests.known import KNOWN_FILE, MAY_PASS, Known, classified, load, save
 from refsim.compat.numba_tests.outcomes import Outcomes
 from refsim.compat.numba_tests.subprocesses import simulated_subprocesses
 from refsim.compat.numba_tests.table import table
@@ -48,10 +48,10 @@ def run(files: tuple[str, ...], device: str, checks: str, keyword: str, verbose:
 
 
 def judge(outcomes: Outcomes, known: Known) -> list[str]:
-    """What is wrong: failures that are not in the list, and tests in the list that pass, but for slow ones."""
+    """What is wrong: failures that are not in the list, and tests in the list that pass, but for those that may."""
     failed, passed = outcomes.names("failed"), outcomes.names("passed")
     lines = [f"failed and not in the list: {test}" for test in sorted(failed - set(known.reason_of))]
-    stale = sorted(test for test in passed & set(known.reason_of) if known.reason_of[test] != SLOW)
+    stale = sorted(test for test in passed & set(known.reason_of) if known.reason_of[test] not in MAY_PASS)
     lines += [f"passed but in the list: {test}" for test in stale]
     return lines
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from oracle.cases import Case
+from oracle.cases import Case, make_cases
 from oracle.numerics import NUMERICS
 from oracle.operator import find_operator
 from refsim import Finding
@@ -191,7 +191,8 @@ def test_parameters_that_a_function_does_not_take():
 
     result = row_of(without_eps, count=20)
     assert result.verdict is Verdict.PASS
-    assert result.refused == 2
+    others = sum("eps" in case.params for case in make_cases("rmsnorm", "float32", 20, 0))
+    assert result.refused == others > 0
     assert row_of(right, count=20).refused == 0
 
 
