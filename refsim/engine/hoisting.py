@@ -28,6 +28,7 @@ from refsim.dialect import (
     Type,
     Unary,
     Var,
+    assigned_names,
     is_free,
     walk_expressions,
     walk_statements,
@@ -77,6 +78,8 @@ def _assignments(body: list[Stmt], sources: dict[str, list[Expr]], divergent: se
             uneven = inside or _leaves(s.body)
             _assignments(s.body, sources, divergent, uneven)
             _assignments(s.step, sources, divergent, uneven)
+        else:
+            divergent.update(assigned_names(s))
 
 
 def _leaves(body: list[Stmt]) -> bool:

@@ -21,6 +21,7 @@ from refsim.dialect import (
     Program,
     Stmt,
     Var,
+    assigned_names,
     walk_statements,
 )
 from refsim.engine.unrolling import rewritten
@@ -29,7 +30,7 @@ from refsim.engine.unrolling import rewritten
 def with_indices(program: Program) -> Program:
     """The program with variables that are only ever one index replaced by it."""
     statements = list(walk_statements(program.body))
-    times = Counter(s.name for s in statements if isinstance(s, Assign))
+    times = Counter(name for s in statements for name in assigned_names(s))
     parameters = {name for name, _ in program.parameters}
     names = {
         s.name: s.value

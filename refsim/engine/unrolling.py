@@ -216,6 +216,7 @@ class Unroller:
             out.append(Break(labels.get(s.label, s.label)))
         else:
             out.append(rewritten(s, lambda e: folded(e, known)))
+            _forget(known, set(assigned_names(s)))
 
     def _fixed_pointer(self, e: Expr) -> bool:
         """True for a pointer to a known byte of a local array."""
