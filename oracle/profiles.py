@@ -42,6 +42,10 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "gated_delta_rule",
         "selective_scan",
         "rope_table",
+        "rope_frequencies",
+        "yarn_frequencies",
+        "llama3_frequencies",
+        "longrope_frequencies",
         "speculative_chain",
     ),
     "moe-llm": (
