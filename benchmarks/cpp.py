@@ -67,9 +67,7 @@ extern "C" __global__ void gemm(const float* a, const float* b, float* out, int 
 
 GUARDS = {
     "if": GEMM,
-    "?:": re.sub(
-        r"if \((.*)\) \{\n +(tile_.*) = (.*);\n +\} else \{\n +.* = 0;\n +\}", r"\2 = \1 ? \3 : 0.f;", GEMM
-    ),
+    "?:": re.sub(r"if \((.*)\) \{\n +(tile_.*) = (.*);\n +\} else \{\n +.* = 0;\n +\}", r"\2 = \1 ? \3 : 0.f;", GEMM),
 }
 
 

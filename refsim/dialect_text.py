@@ -132,9 +132,7 @@ SIMPLE: dict[type, Callable[[Any], str]] = {
         f"store {'volatile ' * s.volatile}{s.value.type} {expression(s.pointer)} = {expression(s.value)}"
     ),
     Align: lambda s: f"align {expression(s.pointer)} to {s.bytes}",
-    MatrixMultiply: lambda s: (
-        f"{', '.join(s.targets)} = {s.name}({_list(s.a)}; {_list(s.b)}; {_list(s.c)})"
-    ),
+    MatrixMultiply: lambda s: f"{', '.join(s.targets)} = {s.name}({_list(s.a)}; {_list(s.b)}; {_list(s.c)})",
     Effect: lambda s: expression(s.value),
     Break: lambda s: f"break {s.label}",
     Barrier: lambda s: f"barrier {s.scope}",

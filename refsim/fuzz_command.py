@@ -72,9 +72,7 @@ ON_TERMINAL, ELSEWHERE = 0.5, 10.0
     "--memory", type=click.IntRange(min=64), default=2048, show_default=True, help="Limit in MiB; with --isolated."
 )
 @click.option("--strict", is_flag=True, help="A SUSPECT row does not conform.")
-@click.option(
-    "--format", "form", type=click.Choice(FORMS), default="text", show_default=True, help="Of the report."
-)
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file.")
 @click.option(
     "--failures",

@@ -102,9 +102,7 @@ def _from_members(parameter: Parameter, members: Any, value: Any, kernel: str) -
 
 def _from_bytes(parameter: Parameter, data: bytes, kernel: str, arrays: Sequence[Array]) -> list[Any]:
     if len(data) != parameter.bytes:
-        raise TypeError(
-            f"{kernel}: parameter {parameter.name!r} has {parameter.bytes} bytes, {len(data)} were passed"
-        )
+        raise TypeError(f"{kernel}: parameter {parameter.name!r} has {parameter.bytes} bytes, {len(data)} were passed")
     values: list[Any] = []
     for name, offset, kind in parameter.leaves:
         if isinstance(kind, PointerType):

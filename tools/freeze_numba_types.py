@@ -366,9 +366,7 @@ def declared_types(live: Live) -> dict[str, dict[str, str]]:
         own_name = getattr(getattr(getattr(cuda, module.rpartition(".")[2]), last), "__name__", last)
         if own_name not in (last, *exported[module]):  # a kernel may have captured the function itself
             found[module][text].append(own_name)
-    return {
-        module: {text: " ".join(each) for text, each in signatures.items()} for module, signatures in found.items()
-    }
+    return {module: {text: " ".join(each) for text, each in signatures.items()} for module, signatures in found.items()}
 
 
 def convertible_types(live: Live) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Write docs/reference/numba_api.md: what of numba.cuda kernels may call, from the tables that the front end uses.
 
-    python tools/write_numba_api.py            # rewrite the page
-    python tools/write_numba_api.py --check    # exit 1 if the page is not what the tables say
+python tools/write_numba_api.py            # rewrite the page
+python tools/write_numba_api.py --check    # exit 1 if the page is not what the tables say
 """
 
 from __future__ import annotations

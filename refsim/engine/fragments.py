@@ -52,9 +52,7 @@ def positions(fragment: Fragment) -> Positions:
 
 def _operand(fragment: Fragment, along: int) -> tuple[Ints, Ints]:
     """A: outer dimension the rows; B: the columns. Pieces of 8 × depth, in pairs of 8 rows for A."""
-    outer, depth = (
-        (fragment.rows, fragment.columns) if fragment.role == "a" else (fragment.columns, fragment.rows)
-    )
+    outer, depth = (fragment.rows, fragment.columns) if fragment.role == "a" else (fragment.columns, fragment.rows)
     high = 2 if fragment.role == "a" and outer > 8 else 1
     group, thread = np.divmod(np.arange(LANES), 4)
     outers, depths = [], []

@@ -59,9 +59,7 @@ def _matrix(dense: Dense, fragment: Fragment, registers: Any) -> Any:
     """``(rows, columns, warps, columns of blocks)`` from the next registers."""
     where = positions(fragment)
     kind = register_type(fragment)
-    values = [
-        dense.spread(next(registers), lane_dtype(kind)) for _ in range(len(where.row) // fragment.packed)
-    ]
+    values = [dense.spread(next(registers), lane_dtype(kind)) for _ in range(len(where.row) // fragment.packed)]
     width = max(value.shape[1] for value in values)
     whole = [np.broadcast_to(value, (dense.batch.threads, width)) for value in values]
     raw = np.stack([dense.by_warp(value) for value in whole]).astype(kind)  # register, warp, lane, column

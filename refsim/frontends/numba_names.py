@@ -24,8 +24,23 @@ SUBMODULES = {
     "_internal.cuda_bf16": "cuda.bf16", "_internal.cuda_fp8": "cuda.fp8", "cache_hints": "cuda",
 }  # fmt: skip
 SCALARS = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-     "bfloat16", "complex64", "complex128"]
+    [
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "bfloat16",
+        "complex64",
+        "complex128",
+    ]
 )
 _ALIASES = {"bool_": "bool", "boolean": "bool", "intp": "int64", "uintp": "uint64", "float": "float64", "int": "int64",
             "half": "float16", "single": "float32", "double": "float64", "intc": "int32", "uintc": "uint32",

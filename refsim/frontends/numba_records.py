@@ -71,7 +71,6 @@ class Records(Operators):
     """Fields, and stores of more than one number."""
 
     if TYPE_CHECKING:
-
         counter: int
 
         def constant_array(self, array: np.ndarray[Any, Any], name: str) -> Expr: ...

@@ -19,8 +19,10 @@ def toward_zero(x: Fraction) -> int:
 
 def fused_dot(a, b, c, kind, accumulator, fraction_bits, floor):
     """One fused dot product of lists of numbers, rounded to the accumulator's type."""
-    terms = [(Fraction(float(x)) * Fraction(float(y)), exponent(x, LEAST[kind]) + exponent(y, LEAST[kind]))
-             for x, y in zip(a, b, strict=True)]
+    terms = [
+        (Fraction(float(x)) * Fraction(float(y)), exponent(x, LEAST[kind]) + exponent(y, LEAST[kind]))
+        for x, y in zip(a, b, strict=True)
+    ]
     terms.append((Fraction(float(c)), exponent(c, LEAST[accumulator])))
     largest = max([e for value, e in terms if value] + [floor])
     unit = Fraction(2) ** (largest - fraction_bits)

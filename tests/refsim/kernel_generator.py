@@ -13,7 +13,7 @@ LOCAL_SIZE = 4
 OUT_COLUMNS = 6
 MOST_THREADS = 64
 
-HEADER = '''\
+HEADER = """\
 import math
 from numba import cuda, float32, float64, int64
 
@@ -40,7 +40,7 @@ def kernel(x, y, m, z, out, fout, gout):
     lr = cuda.local.array({local_size}, int64)
     for k in range({local_size}):
         lr[k] = k - SHIFT * t
-'''
+"""
 
 
 class Writer:

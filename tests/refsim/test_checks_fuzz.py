@@ -165,7 +165,7 @@ class Threads:
 
 
 def conflict(a, b):
-    """"error", "note" or None for two accesses of one cell."""
+    """ "error", "note" or None for two accesses of one cell."""
     if (a.block, a.thread) == (b.block, b.thread) or a.kind == b.kind == "R" or a.kind == b.kind == "A":
         return None
     if a.block == b.block:

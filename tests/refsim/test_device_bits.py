@@ -27,7 +27,6 @@ def unsigned(x):
     return [int(v) % (1 << width) for v in x], width
 
 
-
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_popc_clz_ffs(dtype):
     def count(x, out):

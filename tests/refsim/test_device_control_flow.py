@@ -1,6 +1,5 @@
 """Control flow of kernels: branches, loops, break, continue, return, short circuit, assignment of every kind."""
 
-
 import numpy as np
 from clean_launch import launch_clean, mapped
 from numba import cuda

@@ -1,6 +1,5 @@
 """Indexing in kernels: negative and multi-dimensional indices, slices as views, array attributes, tuples."""
 
-
 import numpy as np
 from clean_launch import launch_clean, mapped
 from numba import cuda

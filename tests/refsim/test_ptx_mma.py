@@ -55,9 +55,7 @@ def mma(name, layout, a, b, c, device="sim:sm_90"):
     """Run one instruction on matrices: its registers are written out by hand."""
     m = a.shape[0]
     register = 8 if a.dtype == np.float64 else 4
-    in_a, in_b = (
-        scattered(x, table[layout], x.size // 32).view(f"u{register}") for x, table in ((a, A), (b, B))
-    )
+    in_a, in_b = (scattered(x, table[layout], x.size // 32).view(f"u{register}") for x, table in ((a, A), (b, B)))
     wide_c = scattered(c, c_layout(m), c.size // 32)
     in_c = wide_c.view(np.uint32) if c.dtype == np.float16 else wide_c
     out = np.zeros_like(in_c)
@@ -100,8 +98,13 @@ def expected(a, b, c, kind, accumulator, fraction_bits, terms, floor):
     m, n = c.shape
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     return np.array(
-        [[chained(wide_a[i], wide_b[:, j], c[i, j], kind, accumulator, fraction_bits, terms, floor) for j in range(n)]
-         for i in range(m)],
+        [
+            [
+                chained(wide_a[i], wide_b[:, j], c[i, j], kind, accumulator, fraction_bits, terms, floor)
+                for j in range(n)
+            ]
+            for i in range(m)
+        ],
         c.dtype,
     )
 

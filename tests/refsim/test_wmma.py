@@ -79,8 +79,13 @@ def expected(kind, a, b, c):
     accumulator = c.dtype.name
     terms, floor = 8 if kind.endswith("tf32") else 16, -133 if accumulator == "float32" else -21
     return np.array(
-        [[chained(row, column, c[i, j], a.dtype.name, accumulator, 25, terms, floor)
-          for j, column in enumerate(wide_b.T)] for i, row in enumerate(wide_a)],
+        [
+            [
+                chained(row, column, c[i, j], a.dtype.name, accumulator, 25, terms, floor)
+                for j, column in enumerate(wide_b.T)
+            ]
+            for i, row in enumerate(wide_a)
+        ],
         c.dtype,
     )
 

@@ -48,5 +48,3 @@ def _exponent_code(up: bool, saturates: bool, x: Any) -> Any:
     highest = 255 if up and not saturates else 254
     code = np.where(np.isinf(size), 254 if saturates else 255, np.fmin(code, highest))
     return np.where(np.isnan(size), 255, code)
-
-

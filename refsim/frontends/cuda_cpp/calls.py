@@ -60,9 +60,7 @@ class Calls(Dispatch):
 
     def _operator_call(self, function: Node, arguments: list[Node], node: Node) -> Value | LValue:
         if function.name == "operator=" and self.copies(function):
-            source, target = self.ordered(
-                lambda: self.rvalue(arguments[1]), lambda: self.lvalue(arguments[0])
-            )
+            source, target = self.ordered(lambda: self.rvalue(arguments[1]), lambda: self.lvalue(arguments[0]))
             place: LValue = target if self.unused is node else self.frozen(target)
             self.store(place, source, node)
             return place

@@ -110,8 +110,7 @@ class Types(TypeNames):
         """True for a record without fields."""
         node = self.record(kind)
         return not node.children("FieldDecl") and all(
-            isinstance(base, Record) and self.is_empty(base)
-            for _, _, base in self.layout(kind).members
+            isinstance(base, Record) and self.is_empty(base) for _, _, base in self.layout(kind).members
         )
 
     def _is_pod(self, kind: Record) -> bool:

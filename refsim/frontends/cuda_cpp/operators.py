@@ -140,9 +140,7 @@ class Operators(Literals):
         condition = self.condition(node.inner[0])
         if isinstance(condition, Const):
             return self.rvalue(node.inner[1 if condition.value else 2])
-        return self.choose(
-            condition, lambda: self.rvalue(node.inner[1]), lambda: self.rvalue(node.inner[2]), node
-        )
+        return self.choose(condition, lambda: self.rvalue(node.inner[1]), lambda: self.rvalue(node.inner[2]), node)
 
     def choose_loaded(self, node: Node) -> Value:
         """Value of the object that a condition chooses: no object needs an address for that."""
@@ -167,9 +165,7 @@ class Operators(Literals):
         if not first and not second and is_free(x) and is_free(y) and not isinstance(x.type, PointerType):
             return folding.select(condition, x, y)
         variable = self.variable("s@", x.type)
-        self.out.append(
-            If(condition, [*first, Assign(variable.name, x)], [*second, Assign(variable.name, y)])
-        )
+        self.out.append(If(condition, [*first, Assign(variable.name, x)], [*second, Assign(variable.name, y)]))
         self.stable.add(variable.name)
         return variable
 

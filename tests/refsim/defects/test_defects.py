@@ -37,9 +37,7 @@ def launched(pair, kernel, launch, producer=None, **options):
     arguments = pair.arguments()
     if producer is not None:
         assert not refsim.launch(producer, launch.grid, launch.block, *arguments).findings
-    report = refsim.launch(
-        kernel, launch.grid, launch.block, *arguments, shared_bytes=launch.shared_bytes, **options
-    )
+    report = refsim.launch(kernel, launch.grid, launch.block, *arguments, shared_bytes=launch.shared_bytes, **options)
     return report, arguments
 
 

@@ -126,7 +126,7 @@ def test_refused_launch_shows_the_line_of_the_script_only(tmp_path):
         f'Traceback (most recent call last):\n  File "{tmp_path}/script.py", line 7, in <module>\n    kernel[1, 1](1)\n'
     )
     assert f"{tmp_path}/script.py:5: " in done.stderr
-    assert done.stderr.count(', in ') == 1  # numba's own error names the file too
+    assert done.stderr.count(", in ") == 1  # numba's own error names the file too
 
 
 def test_threads_are_waited_for(tmp_path):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from refsim.frontends.cuda_cpp.declarations import Declarations
 
 
-
 @dataclass(frozen=True)
 class Jump:
     """What a branch does: say which part is next, by its label, and leave the present one."""

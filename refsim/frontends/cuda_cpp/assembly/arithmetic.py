@@ -377,11 +377,13 @@ TABLE: tuple[Form, ...] = (
     Form("bfe.{u32,s32,u64,s64}", "d, a, position, length", _field),
     Form("bfi.{b32,b64}", "d, a, b, position, length", _insert),
     Form(
-        "setp.{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}[.{and,or,xor}].{b16,b32,b64,u16,s16,u32,s32,u64,s64}", "p|q, a, b{, c}",
+        "setp.{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}[.{and,or,xor}].{b16,b32,b64,u16,s16,u32,s32,u64,s64}",
+        "p|q, a, b{, c}",
         _compare,
     ),
     Form(
-        "setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu}[.{and,or,xor}][.ftz].{f16,bf16,f32,f64}", "p|q, a, b{, c}",
+        "setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu}[.{and,or,xor}][.ftz].{f16,bf16,f32,f64}",
+        "p|q, a, b{, c}",
         _compare,
     ),
     Form("selp.{b16,b32,b64,u16,s16,u32,s32,u64,s64,f32,f64}", "d, a, b, p", _select),

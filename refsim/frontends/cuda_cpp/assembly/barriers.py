@@ -63,9 +63,7 @@ def _come(m: Machine, i: Instruction) -> tuple[Expr, Expr]:
         m.t.allocations[NAMED] = Allocation(NAMED, "barriers", "uint64", (NAMED_COUNT,), raw=True)
         m.t.stable.add(NAMED)
     number = folding.convert(m.read(i.operands[0], "uint32"), "int64")
-    pointer = m.keep(
-        folding.advance(Var(NAMED, type=OBJECT), folding.binary("*", number, folding.integer(8, "int64")))
-    )
+    pointer = m.keep(folding.advance(Var(NAMED, type=OBJECT), folding.binary("*", number, folding.integer(8, "int64"))))
     threads = m.read(i.operands[1], "uint32") if len(i.operands) > 1 else block_threads(m.t)
     count = m.keep(folding.convert(threads, "int64"))
     return pointer, _operation(m, "named", pointer, count, kind="uint64")

@@ -36,9 +36,7 @@ def _shuffle(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
         raise m.unsupported(f"c = {control:#x}: segments of {width} lanes are not supported")
     value = m.keep(m.read(a, "uint32"))
     amount = m.keep(folding.convert(m.read(b, "uint32"), "int64"))
-    moved = Warp(
-        SHUFFLES[mode], (_mask(m, mask), value, amount, Const(width, type="int64")), m.where, type="uint32"
-    )
+    moved = Warp(SHUFFLES[mode], (_mask(m, mask), value, amount, Const(width, type="int64")), m.where, type="uint32")
     if count == 2:
         m.write(i.operands[1], _in_segment(m, mode, amount, width))
     m.write(i.operands[0], m.keep(moved))
@@ -59,9 +57,7 @@ def _in_segment(m: Machine, mode: str, amount: Expr, width: int) -> Expr:
 def _vote(m: Machine, i: Instruction, parts: tuple[str, ...]) -> None:
     vote = m.keep(folding.convert(m.predicate(str(i.operands[1])), "int32"))
     ballot = parts[0] == "ballot"
-    result = Warp(
-        VOTES[parts[0]], (_mask(m, i.operands[2]), vote), m.where, type="int64" if ballot else "bool"
-    )
+    result = Warp(VOTES[parts[0]], (_mask(m, i.operands[2]), vote), m.where, type="int64" if ballot else "bool")
     value = m.keep(result)
     m.write(i.operands[0], folding.convert(value, "uint32") if ballot else value)
 

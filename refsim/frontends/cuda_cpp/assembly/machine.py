@@ -121,9 +121,7 @@ class Machine:
         kind, source = LETTERS[letter], str(value.type)
         if isinstance(value.type, PointerType):
             raise self.t.unsupported(f'a pointer takes the asm constraint "l", not "{letter}"', self.node)
-        if (source in FLOATS) != (kind in FLOATS) or (
-            source in FLOATS and ITEM_BYTES[source] != ITEM_BYTES[kind]
-        ):
+        if (source in FLOATS) != (kind in FLOATS) or (source in FLOATS and ITEM_BYTES[source] != ITEM_BYTES[kind]):
             if ITEM_BYTES[source] != ITEM_BYTES[kind]:
                 raise self.t.unsupported(f'an asm operand of type {source} with constraint "{letter}"', self.node)
             return self.t.frozen(value)  # type: ignore[no-any-return]

@@ -231,12 +231,16 @@ _SEMANTICS = "[.{relaxed,acquire,release,acq_rel}][.{cta,cluster,gpu,sys}][.{glo
 TABLE: tuple[Form, ...] = (
     Form(
         "ld[.{global,shared,shared::cta}][.nc][.{ca,cg,cs,lu,cv}]" + _HINTS + "[.{L2::64B,L2::128B,L2::256B}]"
-        "[.{v2,v4}]." + _DATA, "d, [a]", _load,
+        "[.{v2,v4}]." + _DATA,
+        "d, [a]",
+        _load,
     ),
     Form("ld.{volatile}[.{global,shared,shared::cta}][.{v2,v4}]." + _DATA, "d, [a]", _load),
     Form("ld.{relaxed,acquire}.{cta,gpu,sys}[.{global,shared,shared::cta}].{b32,u32,s32,b64,u64,s64}", "d, [a]", _load),
     Form(
-        "st[.{global,shared,shared::cta}][.{wb,cg,cs,wt}]" + _HINTS + "[.{v2,v4}]." + _DATA, "[a], b", _store,
+        "st[.{global,shared,shared::cta}][.{wb,cg,cs,wt}]" + _HINTS + "[.{v2,v4}]." + _DATA,
+        "[a], b",
+        _store,
     ),
     Form("st.{volatile}[.{global,shared,shared::cta}][.{v2,v4}]." + _DATA, "[a], b", _store),
     Form(
@@ -244,7 +248,8 @@ TABLE: tuple[Form, ...] = (
     ),
     Form(
         "cp.async.{ca,cg}.shared[::cta].global[.L2::cache_hint][.{L2::64B,L2::128B,L2::256B}]",
-        "[dst], [src], size{, src-size}", _copy,
+        "[dst], [src], size{, src-size}",
+        _copy,
     ),
     Form("cp.async.commit_group", "", _commit),
     Form("cp.async.wait_group", "n", _wait),

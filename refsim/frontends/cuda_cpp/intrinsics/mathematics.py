@@ -124,9 +124,7 @@ def _of_pi(engine: str) -> Handler:
 def _normcdf(t: Declarations, call: Call) -> Value:
     x = folding.convert(_same(t, call, 1)[0], "float64")
     inner = folding.binary("*", x, constant(-math.sqrt(0.5), "float64"))
-    return folding.convert(
-        folding.binary("*", constant(0.5, "float64"), function("erfc", inner)), call.dtype
-    )
+    return folding.convert(folding.binary("*", constant(0.5, "float64"), function("erfc", inner)), call.dtype)
 
 
 def _fma(t: Declarations, call: Call) -> Value:

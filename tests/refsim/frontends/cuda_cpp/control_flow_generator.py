@@ -185,8 +185,12 @@ class ControlFlowGenerator:
     def record(self) -> None:
         self.emit(
             self.pick(
-                "p = q;", "q = p + q;", f"p = Pair({self.value(1)}, {self.value(1)});", "{ Pair r = p; p = q; q = r; }",
-                f"q.inner = Small{{(short)({self.value(1)}), (unsigned char)({self.value(1)})}};", "p = Pair();",
+                "p = q;",
+                "q = p + q;",
+                f"p = Pair({self.value(1)}, {self.value(1)});",
+                "{ Pair r = p; p = q; q = r; }",
+                f"q.inner = Small{{(short)({self.value(1)}), (unsigned char)({self.value(1)})}};",
+                "p = Pair();",
                 f"{{ Pair pairs[2] = {{p, q}}; pairs[v0 & 1].a = {self.value(1)}; q = pairs[v1 & 1]; }}",
             )
         )

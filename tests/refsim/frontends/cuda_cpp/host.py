@@ -106,9 +106,7 @@ def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a == b
 
 
-def difference(
-    code: str, functions: list[Function], inputs: dict[str, list[np.ndarray]], folder: Path
-) -> str | None:
+def difference(code: str, functions: list[Function], inputs: dict[str, list[np.ndarray]], folder: Path) -> str | None:
     """The first input for which simulator and host differ, in words; None if there is none."""
     expected = host_results(code, functions, inputs, folder)
     got = simulated_results(code, functions, inputs)

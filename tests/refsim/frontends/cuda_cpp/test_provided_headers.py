@@ -12,7 +12,7 @@ PHILOX_OF_ZERO = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # of counter 
 
 
 def run(header: str, parameters: str, body: str, *args: np.ndarray, device: str = "sim:sm_90") -> None:
-    code = f"#include <{header}>\nextern \"C\" __global__ void f({parameters}) {{ int i = threadIdx.x; {body} }}"
+    code = f'#include <{header}>\nextern "C" __global__ void f({parameters}) {{ int i = threadIdx.x; {body} }}'
     report = refsim.RawKernel(code, "f")((1,), (LANES,), args, device=device)
     assert not report.findings, str(report)
 
