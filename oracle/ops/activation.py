@@ -33,6 +33,44 @@ def gate_and_value(x: Any, bias: Any, pairing: str) -> tuple[Any, Any]:
     return biased[..., 0::2], biased[..., 1::2]
 
 
+def silu_factors(x: Any, bias: Any, pairing: str, limit: float | None) -> tuple[Any, ...]:
+    """What SwiGLU's result is the product of: gate, its sigmoid, value."""
+    gate, value = gate_and_value(x, bias, pairing)
+    if limit is not None:
+        gate, value = np.minimum(gate, limit), np.clip(value, -limit, limit)
+    return gate, sigmoid(gate), value
+
+
+def gelu_factors(x: Any, bias: Any, pairing: str, approximate: str) -> tuple[Any, ...]:
+    """What GEGLU's result is the product of: gate, Φ as a half and a share, value."""
+    gate, value = gate_and_value(x, bias, pairing)
+    if approximate == "tanh":
+        inner = math.sqrt(2.0 / math.pi) * (gate + 0.044715 * gate * gate * gate)
+        return gate, 0.5, either(1.0 + np.tanh(inner), 2.0 * sigmoid(2.0 * inner)), value
+    return gate, 0.5, 1.0 + erf(gate * math.sqrt(0.5)), value
+
+
+def relu2_factors(x: Any, bias: Any, pairing: str) -> tuple[Any, ...]:
+    """What a gated squared ReLU is the product of: the positive gate twice, value."""
+    gate, value = gate_and_value(x, bias, pairing)
+    positive = np.maximum(gate, 0.0)
+    return positive, positive, value
+
+
+def swiglu_factors(x: Any, bias: Any, pairing: str, alpha: float, limit: float) -> tuple[Any, ...]:
+    """What the clamped SwiGLU is the product of: gate, a sigmoid, value + 1."""
+    gate, value = gate_and_value(x, bias, pairing)
+    gate, value = np.minimum(gate, limit), np.clip(value, -limit, limit)
+    return gate, sigmoid(alpha * gate), value + 1.0
+
+
+def _multiplied(factors: tuple[Any, ...], rounding: str, dtype: str) -> Array:
+    """The product of all factors, the last of which waits for a rounding of the others if ``twice``."""
+    *activated, value = factors
+    out: Array = round_to_format(chain(*activated), dtype) * value if rounding == "twice" else chain(*factors)
+    return out
+
+
 @operator(family="activation", check=even_width)
 def silu_and_mul(
     x: Annotated[Array, Floats("rows width")],
@@ -82,14 +120,7 @@ def silu_and_mul(
     >>> silu_and_mul(np.array([[np.log(3.0), 0.0, 4.0, 5.0]])) / np.log(3.0)
     array([[3., 0.]])
     """
-    gate, value = gate_and_value(x, bias, pairing)
-    if limit is not None:
-        gate, value = np.minimum(gate, limit), np.clip(value, -limit, limit)
-    if rounding == "twice":
-        twice: Array = round_to_format(gate * sigmoid(gate), dtype) * value
-        return twice
-    out: Array = chain(gate, sigmoid(gate), value)
-    return out
+    return _multiplied(silu_factors(x, bias, pairing, limit), rounding, dtype)
 
 
 @operator(family="activation", check=even_width)
@@ -142,17 +173,7 @@ def gelu_and_mul(
     >>> gelu_and_mul(np.array([[0.0, 9.0, 3.0, 2.0]]))
     array([[ 0., 18.]])
     """
-    gate, value = gate_and_value(x, bias, pairing)
-    if approximate == "tanh":
-        inner = math.sqrt(2.0 / math.pi) * (gate + 0.044715 * gate * gate * gate)
-        share = either(1.0 + np.tanh(inner), 2.0 * sigmoid(2.0 * inner))
-    else:
-        share = 1.0 + erf(gate * math.sqrt(0.5))
-    if rounding == "twice":
-        twice: Array = round_to_format(chain(gate, 0.5, share), dtype) * value
-        return twice
-    out: Array = chain(gate, 0.5, share, value)
-    return out
+    return _multiplied(gelu_factors(x, bias, pairing, approximate), rounding, dtype)
 
 
 @operator(family="activation", check=even_width)
@@ -199,13 +220,7 @@ def relu2_and_mul(
     >>> relu2_and_mul(np.array([[3.0, -3.0, 0.5, 7.0]]))
     array([[4.5, 0. ]])
     """
-    gate, value = gate_and_value(x, bias, pairing)
-    positive = np.maximum(gate, 0.0)
-    if rounding == "twice":
-        twice: Array = round_to_format(positive * positive, dtype) * value
-        return twice
-    out: Array = chain(positive, positive, value)
-    return out
+    return _multiplied(relu2_factors(x, bias, pairing), rounding, dtype)
 
 
 @operator(family="activation", check=even_width)
@@ -255,7 +270,5 @@ def swiglu_with_limit(
     >>> swiglu_with_limit(np.array([[100.0, 100.0, 0.0, 5.0]]), alpha=50.0)
     array([[56.,  0.]])
     """
-    gate, value = gate_and_value(x, bias, pairing)
-    gate, value = np.minimum(gate, limit), np.clip(value, -limit, limit)
-    out: Array = chain(gate, sigmoid(alpha * gate), value + 1.0)
+    out: Array = chain(*swiglu_factors(x, bias, pairing, alpha, limit))
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,24 +83,47 @@ def quantised(y: Any, like: Array, style: Style, params: dict[str, Any]) -> tupl
         return scale, _codes(y, scale, style, params)
 
 
+def _over_rms(rows: Any, weight: Array, style: Style, params: dict[str, Any], like: Array) -> Any:
+    """Rows over their root mean square, times the gain, in the compute type."""
+    root = rsqrt(ORDERS[style.order](rows * rows) / np.float32(rows.shape[1]) + np.float32(params["eps"]))
+    gain = wide(weight) if params["gain"] == "weight" else 1 + wide(weight)
+    if params["rounding"] == "twice":
+        return wide(stored(rows * root, like)) * gain
+    return rows * gain * root if style.product == "value_first" else rows * root * gain
+
+
 def _norm(style: Style, **extra: Any) -> Callable[..., Any]:
     def variant(x: Array, weight: Array, **params: Any) -> tuple[Array, Array]:
         params = {**params, **{name: other[params[name]] for name, other in extra.items()}}
-        rows = wide(x)
-        root = rsqrt(ORDERS[style.order](rows * rows) / np.float32(x.shape[1]) + np.float32(params["eps"]))
-        gain = wide(weight) if params["gain"] == "weight" else 1 + wide(weight)
-        y = rows * gain * root if style.product == "value_first" else rows * root * gain
-        return quantised(y, x, style, params)
+        return quantised(_over_rms(wide(x), weight, style, params, x), x, style, params)
 
     return variant
 
 
-def _activation(style: Style, **extra: Any) -> Callable[..., Any]:
-    def variant(x: Array, **params: Any) -> tuple[Array, Array]:
+def _added_norm(style: Style, without: str = "", **extra: Any) -> Callable[..., Any]:
+    """A norm of a sum; ``without`` names what is left out."""
+
+    def variant(x: Array, residual: Array, weight: Array, **params: Any) -> tuple[Array, ...]:
+        params = {**params, **{name: other[params[name]] for name, other in extra.items()}}
+        total = wide(x) + wide(residual)
+        kept = x.copy() if without == "sum_stored" else stored(total, x)
+        rows = wide(stored(total, x)) if params["normalised"] == "rounded" else total
+        rows = wide(x) if without == "residual" else rows
+        return kept, *quantised(_over_rms(rows, weight, style, params, x), x, style, params)
+
+    return variant
+
+
+def _activation(operator: str, style: Style, without: str = "", **extra: Any) -> Callable[..., Any]:
+    """A gated activation before its quantisation; ``without`` names what is left out."""
+
+    def variant(x: Array, bias: Array | None, **params: Any) -> tuple[Array, Array]:
         params = {**params, **{name: other[params[name]] for name, other in extra.items()}}
         with np.errstate(all="ignore"):
-            gate, value = split(x, None, params["pairing"])
-            gate, share, value = factors("silu_and_mul", gate, value, params, Form(style.share))
+            gate, value = split(x, None if without == "bias" else bias, params["pairing"])
+            gate, share, value = factors(operator, gate, value, params, Form(style.share))
+            value = value - np.float32(1) if without == "one" else value
+            share = np.minimum(share, np.float32(1)) if without == "square" else share
             y = gate * value * share if style.product == "value_first" else gate * share * value
             return quantised(y, x, style, params)
 
@@ -124,9 +148,16 @@ MISTAKEN: dict[str, tuple[Style, str, tuple[str, ...]]] = {
     "always_rounded": (Style(quantised="rounded"), "Results are rounded to 16 bits before they are quantised.", NARROW),
     "never_rounded": (Style(quantised="unrounded"), "Results are never rounded before they are quantised.", NARROW),
 }
+ACTIVATIONS = {
+    "silu_and_mul_dynamic_quant": "silu_and_mul",
+    "gelu_and_mul_dynamic_quant": "gelu_and_mul",
+    "relu2_and_mul_dynamic_quant": "relu2_and_mul",
+    "swiglu_with_limit_dynamic_quant": "swiglu_with_limit",
+}
 AROUND: dict[str, Callable[..., Any]] = {
     "rmsnorm_dynamic_quant": _norm,
-    "silu_and_mul_dynamic_quant": _activation,
+    "fused_add_rmsnorm_dynamic_quant": _added_norm,
+    **{name: partial(_activation, plain) for name, plain in ACTIVATIONS.items()},
 }
 
 
@@ -150,21 +181,51 @@ def _odd_rows(around: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _operator, _around in AROUND.items():
+    # the square of a 16-bit gate times a 16-bit value is exact in any order
+    _dtypes: tuple[str, ...] = ("float32",) if _operator.startswith("relu2") else ()
     _register(
         _operator, "odd_rows_otherwise", _odd_rows(_around),
-        "Every second row is added, and multiplied, in another order.", mutant, relation="rows_are_independent",
+        "Every second row is added, and multiplied, in another order.", mutant,
+        relation="rows_are_independent", dtypes=_dtypes,
     )  # fmt: skip
     for _name, (_style, _doc) in HONEST.items():
         _register(_operator, _name, _around(_style), _doc, control)
     for _name, (_style, _doc, _dtypes) in MISTAKEN.items():
         _register(_operator, _name, _around(_style), _doc, mutant, dtypes=_dtypes)
 
-_swapped = {"weight": "one_plus_weight", "one_plus_weight": "weight"}
-_register(
-    "rmsnorm_dynamic_quant", "other_gain", _norm(Style(), gain=_swapped), "The gain is 1 + weight, or not.", mutant
-)
+_other_gain = {"weight": "one_plus_weight", "one_plus_weight": "weight"}
+_other_rounding = {"once": "twice", "twice": "once"}
+for _operator in ("rmsnorm_dynamic_quant", "fused_add_rmsnorm_dynamic_quant"):
+    _norm_of = AROUND[_operator]
+    _register(_operator, "other_gain", _norm_of(Style(), gain=_other_gain), "The gain is 1 + weight, or not.", mutant)
+    _register(
+        _operator, "other_rounding", _norm_of(Style(), rounding=_other_rounding),
+        "The row is rounded before the gain, or not.", mutant, dtypes=NARROW,
+    )  # fmt: skip
+_other_sum = {"rounded": "unrounded", "unrounded": "rounded"}
+for _name, _sum_variant, _doc, _dtypes in (
+    ("residual_not_added", _added_norm(Style(), "residual"), "What is normalised is x.", ()),
+    ("sum_not_stored", _added_norm(Style(), "sum_stored"), "residual_out is x.", ()),
+    ("other_sum", _added_norm(Style(), normalised=_other_sum), "The rounded sum is normalised, or not.", NARROW),
+):
+    _register("fused_add_rmsnorm_dynamic_quant", _name, _sum_variant, _doc, mutant, dtypes=_dtypes)
 _swapped = {"halves": "interleaved", "interleaved": "halves"}
+for _operator, _plain in ACTIVATIONS.items():
+    _register(
+        _operator, "other_pairing", _activation(_plain, Style(), pairing=_swapped),
+        "Halves are read as interleaved columns, and the other way round.", mutant,
+    )  # fmt: skip
+    _register(_operator, "no_bias", _activation(_plain, Style(), "bias"), "The bias is not added.", mutant)
 _register(
-    "silu_and_mul_dynamic_quant", "other_pairing", _activation(Style(), pairing=_swapped),
-    "Halves are read as interleaved columns, and the other way round.", mutant,
+    "gelu_and_mul_dynamic_quant", "other_approximation",
+    _activation("gelu_and_mul", Style(), approximate={"none": "tanh", "tanh": "none"}),
+    "The error function in place of tanh, and the other way round.", mutant,
+)  # fmt: skip
+_register(
+    "relu2_and_mul_dynamic_quant", "not_squared", _activation("relu2_and_mul", Style(), "square"),
+    "Gates above 1 are not squared.", mutant,
+)  # fmt: skip
+_register(
+    "swiglu_with_limit_dynamic_quant", "value_not_shifted", _activation("swiglu_with_limit", Style(), "one"),
+    "The value is not increased by 1.", mutant,
 )  # fmt: skip

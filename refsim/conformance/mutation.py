@@ -17,6 +17,7 @@ from refsim.conformance.judge import Judge
 from refsim.conformance.verdicts import Verdict
 
 Drawn = tuple[dict[str, Any], dict[str, Any]]
+Judged = dict[tuple[Any, ...], tuple[Judge, ...]]
 RELATION_CASES = 3
 WORST = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.SUSPECT, Verdict.ERROR, Verdict.FAIL)
 
@@ -107,6 +108,7 @@ def trials(
             cases = trial_cases(operator, dtype, seed, count)
             drawn = [_drawn(case) for case in cases]
             prepared: dict[str, list[tuple[Judge, ...]]] = {}
+            judged: dict[str, Judged] = {}
             for variant in variants_of(operator):
                 if variant.dtypes and dtype not in variant.dtypes:
                     continue
@@ -114,7 +116,7 @@ def trials(
                 if numerics not in prepared:
                     prepared[numerics] = [_judges(case, *given, numerics) for case, given in zip(cases, drawn)]
                 trial = Trial(variant, dtype)
-                _on_cases(trial, cases, drawn, prepared[numerics], numerics)
+                _on_cases(trial, cases, drawn, prepared[numerics], numerics, judged.setdefault(numerics, {}))
                 _on_relations(trial, cases)
                 if progress:
                     progress(trial)
@@ -141,10 +143,17 @@ def _run(variant: Variant, inputs: dict[str, Any], params: dict[str, Any]) -> tu
 
 
 def _on_cases(
-    trial: Trial, cases: Sequence[Case], drawn: Sequence[Drawn], prepared: Sequence[tuple[Judge, ...]], numerics: str
+    trial: Trial,
+    cases: Sequence[Case],
+    drawn: Sequence[Drawn],
+    prepared: Sequence[tuple[Judge, ...]],
+    numerics: str,
+    judged: Judged,
 ) -> None:
-    for case, (inputs, params), judges in zip(cases, drawn, prepared, strict=True):
-        record = find_operator(case.operator)
+    """``judged`` keeps the judges of later stages, which are the same for variants that returned the same before."""
+    record = find_operator(trial.variant.operator)
+    taken = {name for stage in record.stages[1:] for name in stage.arrays}
+    for at, (case, (inputs, params), judges) in enumerate(zip(cases, drawn, prepared, strict=True)):
         column = trial.classes.setdefault(case.value_class, Column())
         try:
             outputs = _run(trial.variant, inputs, params)
@@ -153,8 +162,11 @@ def _on_cases(
             continue
         if record.staged:
             formed = {j.expected.name: out for j, out in zip(judges, outputs, strict=True) if j.well_formed(out)}
-            expected = record.expect(inputs, params, NUMERICS[numerics], formed)
-            judges = tuple(Judge(part) for part in expected)
+            key = at, *((name, out.tobytes()) for name, out in formed.items() if name in taken)
+            if key not in judged:
+                expected = record.expect(inputs, params, NUMERICS[numerics], formed)
+                judged[key] = tuple(Judge(part) for part in expected)
+            judges = judged[key]
         for judge, output in zip(judges, outputs, strict=True):
             judgement = judge.judge(output)
             rule = judgement.element.rule if judgement.element else judgement.reason

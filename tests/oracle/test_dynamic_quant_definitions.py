@@ -29,27 +29,79 @@ def nearest(value, table):
     return min(around, key=lambda entry: (abs(entry[0] - value), not entry[1]))[0]
 
 
-def rmsnorm(x, weight, params):
-    for row in x:
+def over_rms(rows, weight, params, dtype):
+    for row in rows:
         values = [float(value) for value in row]
         rms = math.sqrt(math.fsum(value * value for value in values) / len(values) + params["eps"])
+        values = [value / rms for value in values]
+        if params["rounding"] == "twice":
+            values = [float(dtype(value)) for value in values]
         shift = 1.0 if params["gain"] == "one_plus_weight" else 0.0
-        yield [value / rms * (float(gain) + shift) for value, gain in zip(values, weight, strict=True)]
+        yield [value * (float(gain) + shift) for value, gain in zip(values, weight, strict=True)]
 
 
-def silu_and_mul(x, params):
-    half, limit = x.shape[1] // 2, params["limit"]
-    for row in x:
-        gates, values = (row[:half], row[half:]) if params["pairing"] == "halves" else (row[0::2], row[1::2])
-        out = []
-        for gate, value in zip(map(float, gates), map(float, values), strict=True):
-            if limit is not None:
-                gate, value = min(gate, limit), min(max(value, -limit), limit)
-            out.append(gate / (1.0 + math.exp(min(-gate, 700.0))) * value)
-        yield out
+def rmsnorm(x, weight, params):
+    return over_rms(x, weight, params, x.dtype.type)
 
 
-FORMULAS = {"rmsnorm_dynamic_quant": rmsnorm, "silu_and_mul_dynamic_quant": silu_and_mul}
+def added_rmsnorm(x, residual, weight, params):
+    rows = []
+    for one, other in zip(x, residual, strict=True):
+        rows.append([float(a) + float(b) for a, b in zip(one, other, strict=True)])
+        if params["normalised"] == "rounded":
+            rows[-1] = [float(x.dtype.type(value)) for value in rows[-1]]
+    return over_rms(rows, weight, params, x.dtype.type)
+
+
+def gated(activation):
+    def formula(x, bias, params):
+        half = x.shape[1] // 2
+        for row in x:
+            row = [float(value) + (0.0 if bias is None else float(bias[at])) for at, value in enumerate(row)]
+            pairs = zip(row[:half], row[half:], strict=True)
+            if params["pairing"] == "interleaved":
+                pairs = zip(row[0::2], row[1::2], strict=True)
+            yield [activation(gate, value, params) for gate, value in pairs]
+
+    return formula
+
+
+def cut(gate, value, limit):
+    return (gate, value) if limit is None else (min(gate, limit), min(max(value, -limit), limit))
+
+
+def logistic(x):
+    return 1.0 / (1.0 + math.exp(min(-x, 700.0)))
+
+
+def silu(gate, value, params):
+    gate, value = cut(gate, value, params["limit"])
+    return gate * logistic(gate) * value
+
+
+def swiglu(gate, value, params):
+    gate, value = cut(gate, value, params["limit"])
+    return gate * logistic(params["alpha"] * gate) * (value + 1.0)
+
+
+def gelu(gate, value, params):
+    if params["approximate"] == "tanh":
+        return 0.5 * gate * (1.0 + math.tanh(math.sqrt(2.0 / math.pi) * (gate + 0.044715 * gate**3))) * value
+    return 0.5 * gate * math.erfc(-gate / math.sqrt(2.0)) * value
+
+
+def relu2(gate, value, params):
+    return gate * gate * value if gate > 0.0 else 0.0 * value
+
+
+FORMULAS = {
+    "rmsnorm_dynamic_quant": rmsnorm,
+    "fused_add_rmsnorm_dynamic_quant": added_rmsnorm,
+    "silu_and_mul_dynamic_quant": gated(silu),
+    "gelu_and_mul_dynamic_quant": gated(gelu),
+    "relu2_and_mul_dynamic_quant": gated(relu2),
+    "swiglu_with_limit_dynamic_quant": gated(swiglu),
+}
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -59,7 +111,9 @@ def test_equals_loops_over_scalars(name):
     assert len(cases) >= 22
     for case in cases:
         params = record.signature.complete(case.params)
-        scale, codes = record.value(case.inputs(), case.params)
+        *before, scale, codes = record.value(case.inputs(), case.params)
+        for got, part in zip(before, (sum(map(np.float64, list(case.inputs().values())[:2])),), strict=False):
+            assert np.array_equal(got, part)
         table = codes_of(params["to"])
         for number, y in enumerate(FORMULAS[name](*case.inputs().values(), params)):
             if params["quantised"] == "rounded":
