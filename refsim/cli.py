@@ -23,10 +23,11 @@ from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators
 from refsim.conformance.backends import Backend, Capability, UsageError
 from refsim.conformance.backends.kernels import KernelBackend
 from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, secret_seed
+from refsim.conformance.known import KnownDeviations, read_known
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.standing import standings
-from refsim.conformance.verdicts import Cost, Report
+from refsim.conformance.verdicts import Cost, Report, Verdict
 from refsim.counters.table import per_line, table
 from refsim.counters.totals import Totals
 from refsim.destinations import Destination, kept_clean
@@ -121,6 +122,9 @@ def _backend_options(command: Any) -> Any:
 )
 @click.option("--counters", is_flag=True, help="Print what all cases together cost, by kernel, to standard error.")
 @click.option("--profile", type=click.Choice(sorted(PROFILES)), help="The operators of a profile; says what is next.")
+@click.option(
+    "--known", "known_file", type=click.Path(path_type=Path), help="List of known deviations (TOML), which do not fail."
+)
 @click.option("--isolated", is_flag=True, help="Run the backend in a process of its own: for code that is not trusted.")
 @click.option(
     "--seconds",
@@ -146,6 +150,7 @@ def check(
     count: int,
     counters: bool,
     profile: str | None,
+    known_file: Path | None,
     isolated: bool,
     seconds: float,
     memory: int,
@@ -165,6 +170,7 @@ def check(
         records = chosen_operators(asked)
         chosen = chosen_dtypes(dtypes, records)
         destination = Destination(output)
+        known = KnownDeviations(read_known(known_file)) if known_file else None
         names = [record.name for record in records]
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged: Backend
@@ -183,6 +189,7 @@ def check(
                     required=bool(asked),
                     progress=progress,
                     fresh=FRESH_CASES if isolated else 0,
+                    known=known,
                 )
         progress_lines = "\n".join(map(str, standings(report, profile, strict))) if profile else ""
         _finish(report, strict, form, destination, debug, totals, progress_lines)
@@ -252,7 +259,8 @@ def _cases(source: str) -> list[Case]:
         raise UsageError(f"{what} is not JSON: {error}") from error
     if isinstance(data, dict) and "results" in data:
         try:
-            data = [failure["case"] for result in data["results"] for failure in result["failures"]]
+            failures = [failure for result in data["results"] for failure in result["failures"]]
+            data = [failure["case"] for failure in failures if failure["verdict"] != Verdict.KNOWN.value]
         except (KeyError, TypeError) as error:
             raise UsageError(f"{what} is not a report of refsim check") from error
     cases = [Case.from_json(entry) for entry in (data if isinstance(data, list) else [data])]

@@ -19,6 +19,7 @@ from refsim.conformance.backends import Backend, UsageError
 from refsim.conformance.environment import environment
 from refsim.conformance.fuzz.profiles import PROFILES, seconds
 from refsim.conformance.isolation.options import isolated_backend
+from refsim.conformance.known import KnownDeviations, read_known
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.verdicts import Report
 from refsim.destinations import Destination, kept_clean
@@ -59,6 +60,7 @@ ON_TERMINAL, ELSEWHERE = 0.5, 10.0
 @click.option("--database", help="Folder or Redis URL of hypothesis's examples; an empty text for none.")
 @click.option("--dask", metavar="ADDRESS", help="Address of a Dask scheduler whose workers judge the cases.")
 @click.option("--workers", type=click.IntRange(min=1), help="Judge on so many processes of this machine (Dask).")
+@click.option("--known", "known_file", type=click.Path(path_type=Path), help="As for refsim check.")
 @click.option("--isolated", is_flag=True, help="As for refsim check: code that is not trusted, or does not end.")
 @click.option(
     "--seconds",
@@ -95,6 +97,7 @@ def fuzz(
     database: str | None,
     dask: str | None,
     workers: int | None,
+    known_file: Path | None,
     isolated: bool,
     limit: float,
     memory: int,
@@ -131,6 +134,8 @@ def fuzz(
         examples = database_at(chosen.database if database is None else database)
         destination, kept = Destination(output), Destination(failures)
         exported = Destination(export_test) if export_test else None
+        # What chance does not draw says nothing of an entry.
+        known = KnownDeviations(read_known(known_file) if known_file else (), complete=False)
         records = chosen_operators(operators)
         names = [record.name for record in records]
         wanted = chosen_dtypes(dtypes, records)
@@ -165,6 +170,7 @@ def fuzz(
                     seconds=span,
                     database=examples,
                     tick=_Ticker(),
+                    known=known,
                 )
                 interrupted = False
                 with _summary(campaign):
@@ -173,8 +179,8 @@ def fuzz(
                     except KeyboardInterrupt:  # what was found until now is worth its report
                         interrupted = True
         results = tuple(row.result() for row in rows)
-        report = Report(judged.name, judged.device, campaign.seed, results, environment())
-        found = [failure for result in report.results for failure in result.failures]
+        report = Report(judged.name, judged.device, campaign.seed, results, environment(), known=known.entries)
+        found = [failure for result in report.results for failure in result.failures if not failure.known]
         content = write([report], form, strict=strict, debug=debug, terminal=destination.is_terminal)
         if found and form == "text":
             content += "\nsmallest case of each kind of failure:\n\n" + "\n\n".join(map(explain, found)) + "\n"

@@ -19,6 +19,7 @@ from oracle.relations import Relation, relations_of
 from refsim.conformance.backends.backend import Backend, Capability, Refused, RunResult
 from refsim.conformance.environment import environment
 from refsim.conformance.judge import Judge, Judgement
+from refsim.conformance.known import KnownDeviations
 from refsim.conformance.power import Refusals, accepted_cheats, refusals
 from refsim.conformance.replay_command import words_for
 from refsim.conformance.sources import found
@@ -66,6 +67,11 @@ class Outcome:
     failure: Failure | None = None
     note: str = ""
 
+    @property
+    def refused(self) -> bool:
+        """Whether the case was not served, known or not."""
+        return self.verdict is Verdict.UNSUPPORTED or (self.verdict is Verdict.KNOWN and self.failure is None)
+
 
 def check(
     backend: Backend,
@@ -78,6 +84,7 @@ def check(
     cases: Mapping[tuple[str, str], Sequence[Case]] | None = None,
     progress: Progress | None = None,
     fresh: int = 0,
+    known: KnownDeviations | None = None,
 ) -> Report:
     """Judge a backend.
 
@@ -98,6 +105,8 @@ def check(
         Called with the row, the cases done and the cases in all, after each case.
     fresh : int
         How many cases more each row gets at its end, with inputs that none had before.
+    known : KnownDeviations, optional
+        What is known not to be right: such a case is KNOWN.
 
     Returns
     -------
@@ -105,10 +114,12 @@ def check(
         One row per operator × kernel × dtype, operators in the order given.
     """
     capabilities = backend.capabilities()
+    known = known or KnownDeviations(())
     results = []
     for operator in operators:
+        known.ask(operator, [dtype for dtype in dtypes if dtype in find_operator(operator).dtypes])
         if required and not any(row.operator == operator and row.dtype in dtypes for row in capabilities):
-            results.append(_not_served(backend, operator, dtypes))
+            results.append(_not_served(backend, operator, dtypes, known))
         for dtype in dtypes:
             rows = [row for row in capabilities if (row.operator, row.dtype) == (operator, dtype)]
             if not rows:
@@ -121,13 +132,16 @@ def check(
                 prepared = by_numerics.setdefault(numerics.name, [])
                 if not prepared:
                     prepared.extend(prepare(drawn, numerics))
-                results.append(check_row(backend, row, numerics, prepared, progress, thorough=cases is not None))
-    return Report(backend.name, backend.device, seed, tuple(results), environment())
+                thorough = cases is not None
+                results.append(check_row(backend, row, numerics, prepared, progress, thorough, known))
+    return Report(backend.name, backend.device, seed, tuple(results), environment(), known=known.entries)
 
 
-def _not_served(backend: Backend, operator: str, dtypes: Sequence[str]) -> Result:
+def _not_served(backend: Backend, operator: str, dtypes: Sequence[str], known: KnownDeviations) -> Result:
     reason = f"backend {backend.name} serves no {operator} in {', '.join(dtypes)}"
-    return Result(operator, "–", "any", "–", 0, 0, 0, None, Verdict.UNSUPPORTED, reason)
+    entry = known.recognise_absence(operator, dtypes)
+    verdict, reason = (Verdict.KNOWN, f"unsupported: {entry.told}") if entry else (Verdict.UNSUPPORTED, reason)
+    return Result(operator, "–", "any", "–", 0, 0, 0, None, verdict, reason)
 
 
 def prepare(cases: Sequence[Case], numerics: Numerics) -> Iterator[Prepared]:
@@ -149,8 +163,10 @@ def check_row(
     prepared: Sequence[Prepared],
     progress: Progress | None = None,
     thorough: bool = False,
+    known: KnownDeviations | None = None,
 ) -> Result:
     """Run and judge one operator by one kernel in one dtype; ``thorough`` leaves nothing out on any case."""
+    known = known or KnownDeviations(())
     outcomes = []
     judged: list[Refusals] = []
     relations = relations_of(row.operator)
@@ -158,13 +174,14 @@ def check_row(
         related = [relations[number % len(relations)]] if relations and number < len(relations) * RELATION_CASES else []
         repeat = thorough or number % REPEAT_EVERY == 0
         outcome = run_case(backend, row, item, repeat, relations if thorough else related)
+        outcome = excused(outcome, row, item.case, known)
         outcomes.append(outcome)
         if outcome.verdict in (Verdict.PASS, Verdict.SUSPECT):
             judged.append(item.refused_cheats)
         if progress:
             progress(row, number + 1, len(prepared))
     verdict, reason = _sum_up(outcomes, judged)
-    counted = [outcome for outcome in outcomes if outcome.verdict is not Verdict.UNSUPPORTED]
+    counted = [outcome for outcome in outcomes if not outcome.refused]
     margins = [outcome.margin for outcome in counted if outcome.margin is not None]
     return Result(
         operator=row.operator,
@@ -184,6 +201,17 @@ def check_row(
         ),
         again=words_for(backend),
     )
+
+
+def excused(outcome: Outcome, row: Capability, case: Case, known: KnownDeviations) -> Outcome:
+    """The outcome, which is KNOWN where the list says so."""
+    entry = known.recognise(row, case, outcome.verdict, outcome.failure.reason if outcome.failure else "")
+    if entry is None:
+        return outcome
+    if outcome.failure is None:
+        return replace(outcome, verdict=Verdict.KNOWN, note=f"{entry.told}: {outcome.note}")
+    failure = replace(outcome.failure, verdict=Verdict.KNOWN, known=entry.told)
+    return replace(outcome, verdict=Verdict.KNOWN, failure=failure)
 
 
 def run_case(
@@ -345,6 +373,9 @@ def _sum_up(outcomes: Sequence[Outcome], judged: Sequence[Refusals]) -> tuple[Ve
                 return weakness
         if failed:
             return verdict, f"{failed[0].reason}: {failed[0].message}"
+    known = [failure for failure in failures if failure.verdict is Verdict.KNOWN]
+    if known:
+        return Verdict.KNOWN, f"{known[0].reason}: {known[0].known}"
     return _weakness(outcomes, judged) or (Verdict.PASS, "")
 
 
@@ -352,7 +383,9 @@ def _weakness(outcomes: Sequence[Outcome], judged: Sequence[Refusals]) -> tuple[
     """Why nothing wrong was seen, where that is no evidence of being right."""
     if not outcomes:
         return Verdict.INCONCLUSIVE, "no case was run"
-    if all(outcome.verdict is Verdict.UNSUPPORTED for outcome in outcomes):
+    if all(outcome.verdict is Verdict.KNOWN for outcome in outcomes):
+        return Verdict.KNOWN, f"unsupported: {outcomes[0].note}"
+    if all(outcome.refused for outcome in outcomes):
         return Verdict.UNSUPPORTED, f"every case was refused: {outcomes[0].note}"
     if not judged:
         notes = [outcome.note for outcome in outcomes if outcome.verdict is Verdict.INCONCLUSIVE]

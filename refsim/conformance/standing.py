@@ -11,20 +11,21 @@ from refsim.conformance.verdicts import Report, Verdict
 
 @dataclass(frozen=True)
 class Standing:
-    """One profile: operators that conform, that do not, and that were not served or not judged."""
+    """One profile: operators that conform, that do not, that were not served or not judged, and known deviations."""
 
     profile: str
     conforming: tuple[str, ...]
     failing: tuple[str, ...]
     missing: tuple[str, ...]
+    known: tuple[str, ...] = ()
 
     @property
     def claimed(self) -> bool:
-        """Whether every operator conforms."""
-        return not self.failing and not self.missing
+        """Whether every operator conforms; one that deviates in a known way does not."""
+        return not self.failing and not self.missing and not self.known
 
     def __str__(self) -> str:
-        count = len(self.conforming) + len(self.failing) + len(self.missing)
+        count = len(self.conforming) + len(self.failing) + len(self.missing) + len(self.known)
         done = f"profile {self.profile}: {len(self.conforming)} of {count} operators conform"
         if self.claimed:
             return f"{done}; it can be claimed"
@@ -33,7 +34,9 @@ class Standing:
             parts.append(f"do not conform: {', '.join(self.failing)}")
         if self.missing:
             parts.append(f"not served: {', '.join(self.missing)}")
-        parts.append(f"next: {(self.failing or self.missing)[0]}")
+        if self.known:
+            parts.append(f"deviate in known ways: {', '.join(self.known)}")
+        parts.append(f"next: {(self.failing or self.missing or self.known)[0]}")
         return "; ".join(parts)
 
 
@@ -43,12 +46,17 @@ def standing(report: Report, profile: str, strict: bool = False) -> Standing:
     conforming: list[str] = []
     failing: list[str] = []
     missing: list[str] = []
+    known: list[str] = []
     for operator in PROFILES[profile]:
         verdicts = [row.verdict for row in report.results if row.operator == operator]
-        judged = [verdict for verdict in verdicts if verdict is not Verdict.UNSUPPORTED]
-        chosen = missing if not judged else conforming if set(judged) <= accepted else failing
-        chosen.append(operator)
-    return Standing(profile, tuple(conforming), tuple(failing), tuple(missing))
+        judged = {verdict for verdict in verdicts if verdict is not Verdict.UNSUPPORTED}
+        if not judged:
+            missing.append(operator)
+        elif judged <= accepted:
+            conforming.append(operator)
+        else:
+            (known if judged <= accepted | {Verdict.KNOWN} else failing).append(operator)
+    return Standing(profile, tuple(conforming), tuple(failing), tuple(missing), tuple(known))
 
 
 def standings(report: Report, profile: str, strict: bool = False) -> Sequence[Standing]:

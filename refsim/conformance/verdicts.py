@@ -18,6 +18,7 @@ class Verdict(Enum):
     ERROR : the implementation raised.
     INCONCLUSIVE : the bound is too wide, or the cases too weak, to tell right from wrong.
     UNSUPPORTED : the implementation refuses the case and says why.
+    KNOWN : not right, in a way that the list of known deviations names; the reason is the list's.
     """
 
     PASS = "PASS"
@@ -26,6 +27,7 @@ class Verdict(Enum):
     ERROR = "ERROR"
     INCONCLUSIVE = "INCONCLUSIVE"
     UNSUPPORTED = "UNSUPPORTED"
+    KNOWN = "KNOWN"
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class Failure:
         Several lines: an exception's traceback, or the simulator's finding in full; empty otherwise.
     findings : tuple of Found
         What the simulator found, each with its source.
+    known : str
+        Reason and link of the known deviation that it is; then the verdict is KNOWN. Empty otherwise.
     """
 
     case: Case
@@ -137,6 +141,7 @@ class Failure:
     total: int = 0
     detail: str = ""
     findings: tuple[Found, ...] = ()
+    known: str = ""
 
 
 @dataclass(frozen=True)
@@ -211,6 +216,71 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Deviation:
+    """An entry of the list of known deviations, and what became of it in a run.
+
+    Attributes
+    ----------
+    where : str
+        File, entry and line.
+    operator, kernel, dtype, value_class, layout, case : tuple of str
+        Patterns, one of which has to fit each; ``*`` stands for any text, and nothing else is special.
+    kind : str
+        In what way the cases fail: one of `refsim.conformance.known.KINDS`.
+    expires : str
+        Last day on which the entry holds, YYYY-MM-DD.
+    expired : bool
+        Whether that day is over; then the entry excuses nothing.
+    asked : bool
+        Whether the run judged its operator in a dtype of its own; other entries are set aside.
+    cases, deviating : int
+        Cases of the run that fit the patterns and were judged, and of those the ones that failed in this way.
+    """
+
+    where: str
+    operator: tuple[str, ...]
+    kind: str
+    reason: str
+    link: str
+    expires: str
+    kernel: tuple[str, ...] = ("*",)
+    dtype: tuple[str, ...] = ("*",)
+    value_class: tuple[str, ...] = ("*",)
+    layout: tuple[str, ...] = ("*",)
+    case: tuple[str, ...] = ("*",)
+    expired: bool = False
+    asked: bool = False
+    cases: int = 0
+    deviating: int = 0
+
+    @property
+    def told(self) -> str:
+        """Reason and link, for whoever reads of one of its cases."""
+        return f"{self.reason} ({self.link}, until {self.expires})"
+
+    @property
+    def problem(self) -> str:
+        """Why the list is no longer true here: ``expired``, ``matches nothing`` or ``passes again``; or nothing."""
+        if not self.asked:
+            return ""
+        if self.expired:
+            return "expired"
+        if not self.cases:
+            return "matches nothing"
+        return "" if self.deviating else "passes again"
+
+    @property
+    def advice(self) -> str:
+        """One sentence for an entry that has a problem."""
+        about = f"{self.where}: {', '.join(self.operator)}, {self.kind}, {self.reason!r}"
+        if self.problem == "expired":
+            return f"{about}: expired on {self.expires}; mend what deviates, or look at {self.link} and set a new date"
+        if self.problem == "matches nothing":
+            return f"{about}: matches none of the cases that were judged; loosen its patterns, or delete it"
+        return f"{about}: passes again on all of its {self.cases} cases; delete it"
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything one run found.
 
@@ -220,6 +290,8 @@ class Report:
         Versions of what ran, and the machine.
     costs : tuple of Cost
         Counters by kernel, where they were asked for.
+    known : tuple of Deviation
+        The list of known deviations, where there was one.
     """
 
     backend: str
@@ -228,12 +300,18 @@ class Report:
     results: tuple[Result, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     costs: tuple[Cost, ...] = ()
+    known: tuple[Deviation, ...] = ()
+
+    @property
+    def outdated(self) -> list[Deviation]:
+        """Known deviations that are none any more, or that fit nothing."""
+        return [entry for entry in self.known if entry.problem]
 
     def exit_code(self, strict: bool = False) -> int:
-        """0 conforms, 1 does not, 3 inconclusive or nothing ran."""
+        """0 conforms but for what is known, 1 does not (or the list is not true), 3 inconclusive or nothing ran."""
         verdicts = {result.verdict for result in self.results}
         wrong = {Verdict.FAIL, Verdict.ERROR} | ({Verdict.SUSPECT} if strict else set())
-        if verdicts & wrong:
+        if verdicts & wrong or self.outdated:
             return 1
         if not verdicts or verdicts & {Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED}:
             return 3

@@ -211,7 +211,7 @@ def test_json_to_a_file(mine, tmp_path):
     result = check(mine, "outside_root", "--dtype", "float64", "--seed", 7, "--format", "json", "-o", target)
     assert (result.exit_code, result.output) == (1, "")
     data = json.loads(target.read_text())
-    assert (data["schema"], data["seed"]) == ("refsim-check/2", 7)
+    assert (data["schema"], data["seed"]) == ("refsim-check/3", 7)
     assert data["results"][0]["verdict"] == "FAIL"
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".json") == ["report.json"]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

@@ -177,9 +177,49 @@ async def test_async():
     result.stdout.fnmatch_lines(["*must be a plain function, not an async one*"])
 
 
+KNOWN = """
+[[deviation]]
+operator = "rmsnorm"
+kernel = "test_mine.py::test_wrong"
+kind = "value"
+reason = "eps is left out"
+link = "https://example.org/issues/7"
+expires = 2999-12-31
+"""
+TWO_DTYPES = WRONG.replace('["float32"]', '["float32", "float64"]')
+
+
+def test_known_deviations_are_expected_failures_on_several_processes_too(run, pytester):
+    pytester.makefile(".toml", known=KNOWN)
+    result = run(TWO_DTYPES, "--refsim-known", "known.toml", "--refsim-report", "report.json", "-rx", "-n", "2")
+    result.assert_outcomes(xfailed=2)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["XFAIL*known deviation: *eps is left out (https://example.org/issues/7, until *"])
+    report = json.loads((pytester.path / "report.json").read_text())
+    assert [row["verdict"] for row in report["results"]] == ["KNOWN", "KNOWN"]
+    (entry,) = report["known"]
+    counts = [sum(tried["verdict"] == "KNOWN" for tried in row["tried"]) for row in report["results"]]
+    assert all(counts)
+    assert (entry["deviating"], entry["cases"]) == (sum(counts), 48)
+
+
+def test_a_list_that_is_not_true_any_more_fails_the_run(run, pytester):
+    pytester.makefile(".toml", known=KNOWN + KNOWN.replace("test_wrong", "test_right").replace('"rms', '"r*s'))
+    result = run(WRONG + RIGHT, "--refsim-known", "known.toml")
+    result.assert_outcomes(xfailed=1, passed=3)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["refsim: known.toml, entry 2 (line 9): r*snorm, value, *passes again on all of*"])
+    pytester.makefile(".toml", known=KNOWN)
+    nothing = run(RIGHT, "--refsim-known", "known.toml")
+    nothing.assert_outcomes(passed=3)
+    assert nothing.ret == pytest.ExitCode.TESTS_FAILED
+    nothing.stdout.fnmatch_lines(["*matches none of the cases that were judged*"])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (["--refsim-known", "nowhere.toml"], "--refsim-known: nowhere.toml cannot be read"),
         (["--refsim-cases", "0"], "--refsim-cases must be at least 1, not 0"),
         (["--refsim-report", "report.pdf"], "--refsim-report: report.pdf ends in .pdf, which is no form of a report"),
         (["--refsim-report", "nowhere/report.html"], "--refsim-report: no such folder"),

@@ -21,7 +21,8 @@ from refsim.conformance.fuzz.databases import Shelf
 from refsim.conformance.fuzz.evaluate import Evaluator
 from refsim.conformance.fuzz.shrink import complexity, shrink
 from refsim.conformance.fuzz.strategies import cases
-from refsim.conformance.runner import GRAVITY, Outcome
+from refsim.conformance.known import KnownDeviations
+from refsim.conformance.runner import GRAVITY, Outcome, excused
 from refsim.conformance.verdicts import Failure, Result, Verdict
 
 # What makes two failures of a row the same: verdict, reason, output and rule.
@@ -51,10 +52,11 @@ class Row:
     worst: float = 0.0
     note: str = ""
     found: dict[Kind, Failure] = field(default_factory=dict)
+    known: dict[str, Failure] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
         """Count an outcome."""
-        if outcome.verdict is Verdict.UNSUPPORTED:
+        if outcome.refused:
             self.refused += 1
         else:
             self.judged += 1
@@ -64,6 +66,8 @@ class Row:
         self.worst = max(self.worst, margin)
         if outcome.failure is None:
             self.margin = max(self.margin, margin)
+        elif outcome.failure.known:
+            self.known.setdefault(outcome.failure.known, outcome.failure)
         self.note = self.note or outcome.note
 
     def result(self) -> Result:
@@ -72,6 +76,9 @@ class Row:
         if failures:
             worst = max(failures, key=lambda failure: GRAVITY.index(failure.verdict))
             verdict, reason = worst.verdict, f"{worst.reason}: {worst.message}"
+        elif self.known:
+            first = next(iter(self.known.values()))
+            verdict, reason = Verdict.KNOWN, f"{first.reason}: {first.known}"
         elif self.passed:
             verdict, reason = Verdict.PASS, ""
         elif self.judged:
@@ -90,7 +97,7 @@ class Row:
             worst_margin=self.worst if self.judged else None,
             verdict=verdict,
             reason=reason,
-            failures=failures,
+            failures=(*failures, *self.known.values()),
         )
 
 
@@ -117,6 +124,8 @@ class Campaign:
         Where hypothesis keeps failing cases and those near the bound.
     tick : function, optional
         Called after each case with the campaign.
+    known : KnownDeviations, optional
+        What is known not to be right, and so is not searched for.
     """
 
     def __init__(
@@ -129,6 +138,7 @@ class Campaign:
         seconds: float | None = None,
         database: ExampleDatabase | None = None,
         tick: Callable[[Campaign], None] | None = None,
+        known: KnownDeviations | None = None,
     ) -> None:
         self.rows = rows
         self.evaluator = evaluator
@@ -137,6 +147,9 @@ class Campaign:
         self.seconds = seconds
         self.database = database
         self.tick = tick
+        self.known = known or KnownDeviations(())
+        for row in rows:
+            self.known.ask(row.capability.operator, [row.capability.dtype])
         self.lock = threading.Lock()
         self.started = time.monotonic()
         self.stopped = False
@@ -289,6 +302,8 @@ class _Search:
         return self.seen[label]
 
     def _fails(self, case: Case, failure: Failure) -> bool:
+        if failure.known:
+            return False
         kind = kind_of(failure)
         if self.kind is None:
             with self.campaign.lock:
@@ -304,6 +319,7 @@ class _Search:
     def _outcome(self, case: Case, thorough: bool) -> Outcome:
         outcome = self.campaign.evaluator(self.row.capability, case, thorough)
         with self.campaign.lock:
+            outcome = excused(outcome, self.row.capability, case, self.campaign.known)
             self.row.add(outcome)
         if self.campaign.tick:
             self.campaign.tick(self.campaign)

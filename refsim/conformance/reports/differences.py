@@ -16,8 +16,9 @@ RANKS: dict[Verdict, int] = {
     Verdict.SUSPECT: 1,
     Verdict.INCONCLUSIVE: 2,
     Verdict.UNSUPPORTED: 3,
-    Verdict.ERROR: 4,
-    Verdict.FAIL: 4,
+    Verdict.KNOWN: 4,
+    Verdict.ERROR: 5,
+    Verdict.FAIL: 5,
 }
 # By what factor a worst margin must have moved to be told of.
 NOTICEABLE = 1.25
@@ -97,13 +98,20 @@ def _difference(row: Row, old: Result | None, new: Result | None) -> Difference 
         return Difference("worse", row, old, None, "is no longer judged")
     if old is None:
         return Difference("new", row, None, new, new.reason)
-    rank, now = RANKS[old.verdict], RANKS[new.verdict]
-    if rank != now:
-        return Difference("worse" if now > rank else "better", row, old, new, new.reason or old.reason)
+    moved = _moved(old.verdict, new.verdict)
+    if moved:
+        return Difference("worse" if moved > 0 else "better", row, old, new, new.reason or old.reason)
     if old.verdict is not new.verdict:
         return Difference("changed", row, old, new, new.reason)
     changes = _by_cases(old, new) or _by_margin(old, new)
     return Difference(changes[0], row, old, new, changes[1]) if changes else None
+
+
+def _moved(before: Verdict, after: Verdict) -> int:
+    """Above 0 where it got worse, below 0 where it got better. A failure that became a known one is still there."""
+    if after is Verdict.KNOWN and RANKS[before] >= RANKS[Verdict.UNSUPPORTED]:
+        return 0
+    return RANKS[after] - RANKS[before]
 
 
 def _by_cases(old: Result, new: Result) -> tuple[str, str] | None:
@@ -113,8 +121,8 @@ def _by_cases(old: Result, new: Result) -> tuple[str, str] | None:
         if old.tried == new.tried:
             return None
         return "changed", f"{len(old.tried)} cases before, {len(new.tried)} others now"
-    worse = sum(RANKS[after] > RANKS[before] for before, after in both)
-    better = sum(RANKS[after] < RANKS[before] for before, after in both)
+    worse = sum(_moved(before, after) > 0 for before, after in both)
+    better = sum(_moved(before, after) < 0 for before, after in both)
     if worse:
         return "worse", f"{worse} of {len(both)} cases are worse" + (f", {better} better" if better else "")
     if better:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from oracle.cases import Case
@@ -14,6 +15,7 @@ from refsim.conformance.backends.backend import UsageError
 from refsim.conformance.replay_command import command
 from refsim.conformance.verdicts import (
     Cost,
+    Deviation,
     Element,
     Failure,
     Found,
@@ -25,7 +27,7 @@ from refsim.conformance.verdicts import (
     Verdict,
 )
 
-SCHEMA = "refsim-check/2"
+SCHEMA = "refsim-check/3"
 WIDTH = 120
 
 Values = Mapping[str, Any]
@@ -45,6 +47,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "environment": dict(report.environment),
         "results": [_result(result) for result in report.results],
         "counters": [{"kernel": one.kernel, "table": one.table, "lines": one.lines} for one in report.costs],
+        "known": [_deviation(entry) for entry in report.known],
     }
 
 
@@ -73,6 +76,7 @@ def from_json(data: Any, what: str) -> Report:
             tuple(_read_result(entry) for entry in data["results"]),
             dict(data["environment"]),
             tuple(Cost(**entry) for entry in data["counters"]),
+            tuple(_read_deviation(entry) for entry in data["known"]),
         )
     except (UnknownOperatorError, InputError) as error:
         raise UsageError(f"{what} holds a case that this refsim does not know: {error}") from error
@@ -118,6 +122,7 @@ def _failure(failure: Failure, again: Sequence[str]) -> dict[str, Any]:
         "element": None if failure.element is None else _element(failure.element),
         "detail": failure.detail,
         "findings": [_found(one) for one in failure.findings],
+        "known": failure.known,
         "command": command(again, failure.case),
     }
 
@@ -154,6 +159,23 @@ def _found(found: Found) -> dict[str, Any]:
     return {"kind": found.kind, "severity": found.severity, "message": found.message, "places": places}
 
 
+def _deviation(entry: Deviation) -> dict[str, Any]:
+    return {
+        **{field.name: _listed(getattr(entry, field.name)) for field in fields(entry)},
+        "problem": entry.problem,
+    }
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _read_deviation(data: Values) -> Deviation:
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    del values["problem"]  # follows from the rest
+    return Deviation(**values)
+
+
 def _read_result(data: Values) -> Result:
     return Result(
         **{name: data[name] for name in ("operator", "kernel", "dtype", "numerics", "cases", "refused")},
@@ -178,7 +200,7 @@ def _read_failure(data: Values) -> Failure:
         verdict=Verdict(data["verdict"]),
         element=None if data["element"] is None else _read_element(data["element"]),
         findings=tuple(_read_found(entry) for entry in data["findings"]),
-        **{name: data[name] for name in ("reason", "message", "wrong", "total", "detail")},
+        **{name: data[name] for name in ("reason", "message", "wrong", "total", "detail", "known")},
     )
 
 

@@ -18,7 +18,10 @@ TAGS = {
     Verdict.ERROR: "error",
     Verdict.INCONCLUSIVE: "skipped",
     Verdict.UNSUPPORTED: "skipped",
+    Verdict.KNOWN: "skipped",
 }
+# The same for entries of the list of known deviations that have a problem.
+PROBLEM_TAGS = {"expired": "failure", "passes again": "failure", "matches nothing": "error"}
 
 
 def junit_text(reports: Sequence[Report], *, strict: bool = False) -> str:
@@ -34,7 +37,12 @@ def junit_text(reports: Sequence[Report], *, strict: bool = False) -> str:
             tag = _test(suite, result, strict)
             if tag:
                 counts[tag] += 1
-        suite.set("tests", str(len(report.results)))
+        for entry in report.outdated:
+            tag = PROBLEM_TAGS[entry.problem]
+            test = ElementTree.SubElement(suite, "testcase", classname="known deviations", name=_clean(entry.where))
+            ElementTree.SubElement(test, tag, message=_clean(entry.advice), type=entry.problem)
+            counts[tag] += 1
+        suite.set("tests", str(len(report.results) + len(report.outdated)))
         suite.set("failures", str(counts["failure"]))
         suite.set("errors", str(counts["error"]))
         suite.set("skipped", str(counts["skipped"]))
@@ -62,7 +70,14 @@ def _cases(result: Result) -> str:
     """A paragraph for each failing case: what went wrong, and how to run it again."""
     parts = []
     for failure in result.failures[:SHOWN]:
-        lines = [str(failure.case), failure.message, *failure.detail.splitlines(), command(result.again, failure.case)]
+        known = [f"known: {failure.known}"] if failure.known else []
+        lines = [
+            str(failure.case),
+            *known,
+            failure.message,
+            *failure.detail.splitlines(),
+            command(result.again, failure.case),
+        ]
         parts.append("\n".join(lines))
     if len(result.failures) > SHOWN:
         parts.append(f"and {len(result.failures) - SHOWN} more")

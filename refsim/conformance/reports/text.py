@@ -17,6 +17,7 @@ STYLES = {
     Verdict.SUSPECT: "yellow",
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.UNSUPPORTED: "yellow",
+    Verdict.KNOWN: "cyan",
     Verdict.FAIL: "red",
     Verdict.ERROR: "red",
 }
@@ -50,6 +51,10 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
     for result in report.results:
         if result.verdict is not Verdict.PASS:
             console.print(_paragraph(result, debug), soft_wrap=True)
+    if report.outdated:
+        console.print("\n[bold]The list of known deviations is not true any more:[/bold]")
+    for entry in report.outdated:
+        console.print(f"  {escape(entry.advice)}", soft_wrap=True)
     if not report.results:
         console.print("nothing ran: the backend serves none of the operators and dtypes asked for")
     return buffer.getvalue()

@@ -1,7 +1,7 @@
 "use strict";
 // Shows the reports in the element #data. All text goes in as text, never as markup.
 
-const VERDICTS = ["FAIL", "ERROR", "SUSPECT", "INCONCLUSIVE", "UNSUPPORTED", "PASS"];
+const VERDICTS = ["FAIL", "ERROR", "SUSPECT", "INCONCLUSIVE", "UNSUPPORTED", "KNOWN", "PASS"];
 const reports = JSON.parse(document.getElementById("data").textContent).reports;
 const at = (id) => document.getElementById(id);
 
@@ -269,6 +269,7 @@ function finding(found) {
 
 function failureDetails(failure, open) {
   const parts = [make("p", {}, failure.message)];
+  if (failure.known) parts.unshift(make("p", {}, `Known: ${failure.known}`));
   if (failure.element) parts.push(worstElement(failure.element), neighbourhood(failure.element));
   parts.push(...failure.findings.map(finding));
   if (failure.detail && !failure.findings.length) parts.push(make("pre", { tabindex: "0" }, failure.detail.trimEnd()));
@@ -335,6 +336,20 @@ function shut() {
 
 // ---- the page
 
+/** The list of known deviations; entries that are not true any more come first. */
+function showKnown(entries) {
+  if (!entries.length) return;
+  const told = (entry) => {
+    const state = entry.problem || (entry.asked ? `${entry.deviating} of ${entry.cases} cases` : "not judged here");
+    const kind = entry.problem ? "FAIL" : "KNOWN";
+    const about = ` ${entry.operator.join(", ")}, ${entry.kind}: ${entry.reason} (until ${entry.expires}) `;
+    const source = make("span", { class: "quiet" }, `${entry.link} · ${entry.where}`);
+    return make("p", { class: "known" }, make("span", { class: `badge ${kind}` }, state), about, source);
+  };
+  const sorted = [...entries].sort((one, other) => Boolean(other.problem) - Boolean(one.problem));
+  at("known").append(make("h3", {}, "Known deviations"), ...sorted.map(told));
+}
+
 function showFrame() {
   const seeds = unique(reports.map((report) => report.seed)).join(", ");
   const who = backends.length > 2 ? `${backends.length} backends` : backends.join("; ");
@@ -355,6 +370,7 @@ function showFrame() {
   for (const [id, names] of [["dtype", dtypes], ["backend", backends]])
     at(id).append(...options(names).map(([value, text]) => make("option", { value }, text)));
   at("backend-label").hidden = backends.length < 2;
+  showKnown(reports.flatMap((report) => report.known));
   const costs = reports.flatMap((report) => report.counters);
   if (costs.length) at("costs").append(make("h3", {}, "Counters"));
   for (const cost of costs)

@@ -149,7 +149,7 @@ def test_reports_are_written_again_in_other_forms(files, tmp_path):
     page = tmp_path / "page.html"
     both = run("report", *files, "--format", "html", "-o", page)
     assert both.exit_code == 1
-    assert page.read_text(encoding="utf-8").count('"schema":"refsim-check/2"') == 2
+    assert page.read_text(encoding="utf-8").count('"schema":"refsim-check/3"') == 2
     assert run("report", files[0], "--format", "json").stdout == files[0].read_text(encoding="utf-8")
     assert run("report", files[0]).exit_code == 0
     two = run("report", *files, "--format", "json")

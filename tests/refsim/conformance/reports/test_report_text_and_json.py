@@ -22,8 +22,8 @@ def report_of(function, count=4):
 
 def test_json_has_the_fields_of_its_schema():
     data = json.loads(json_text(report_of(wrong)))
-    assert set(data) == {"schema", "backend", "device", "seed", "environment", "results", "counters"}
-    assert data["schema"] == SCHEMA == "refsim-check/2"
+    assert set(data) == {"schema", "backend", "device", "seed", "environment", "results", "counters", "known"}
+    assert data["schema"] == SCHEMA == "refsim-check/3"
     assert (data["backend"], data["device"], data["seed"]) == ("mine.py:wrong", "host", 0)
     (row,) = data["results"]
     assert {"operator", "kernel", "dtype", "cases", "worst_margin", "verdict", "failures"} <= set(row)
