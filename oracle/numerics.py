@@ -66,6 +66,8 @@ class Numerics:
         Smallest tile of an online (rescaling) softmax; 1 covers every tiling, None = not online.
     welford
         Mean and variance may be Welford's, updated term by term; never exact then.
+    chunk
+        Most steps of a linear recurrence that may be solved at once; 1 = step by step.
     folded_scalar
         A scalar factor of a product may be multiplied into an operand first.
     probability_format
@@ -107,6 +109,7 @@ class Numerics:
     exp_form: str = "exp2"
     online_tile: int | None = 1
     welford: bool = False
+    chunk: int = 1
     folded_scalar: bool = True
     probability_format: str | None = None
     splits: int = 1
@@ -142,6 +145,8 @@ class Numerics:
             )
         if self.online_tile is not None and self.online_tile < 1:
             raise ValueError(f"Numerics {self.name!r}: online_tile={self.online_tile}; it must be 1 or more, or None.")
+        if self.chunk < 1:
+            raise ValueError(f"Numerics {self.name!r}: chunk={self.chunk}; it must be 1 or more (1 = step by step).")
         if self.splits < 1:
             raise ValueError(f"Numerics {self.name!r}: splits={self.splits}; it must be 1 or more (1 = no split-K).")
         if self.unit_group and not (self.unit_fraction_bits > 0 and self.unit_result_bits > 0):
@@ -230,6 +235,8 @@ class Numerics:
             lines.append(f"softmax may be online, in tiles of {self.online_tile} or more")
         if self.welford:
             lines.append("mean and variance may be updated term by term (Welford)")
+        if self.chunk > 1:
+            lines.append(f"linear recurrences may be solved up to {self.chunk} steps at once")
         if self.folded_scalar:
             lines.append("a scale may be folded into an operand")
         if self.probability_format:
@@ -287,6 +294,7 @@ NUMERICS: dict[str, Numerics] = {
         Numerics("float64", compute="float64", division_ulps=1.0, sqrt_ulps=1.0),
         Numerics("float32", division_ulps=2.0, sqrt_ulps=1.0),  # IEEE or 2 ulp division
         Numerics("float32_welford", division_ulps=2.0, sqrt_ulps=1.0, welford=True),
+        Numerics("float32_chunked", division_ulps=2.0, sqrt_ulps=1.0, chunk=64),
         Numerics(
             "float32_fast",
             flush_to_zero=True,
@@ -319,7 +327,8 @@ NUMERICS: dict[str, Numerics] = {
     )
 }
 """Presets by name: ``float64``, ``float32`` (also float16 and bfloat16 inputs accumulated in float32),
-``float32_welford`` (the same with Welford's mean and variance), ``float32_fast`` (fast-math intrinsics and flush to
+``float32_welford`` (the same with Welford's mean and variance), ``float32_chunked`` (linear recurrences in chunks of up
+to 64 steps), ``float32_fast`` (fast-math intrinsics and flush to
 zero), ``float16`` (computed in float16 throughout), ``split_k_bfloat16`` (partial sums of up to 16 parts of k stored in
 bfloat16, added up in float32). Products on NVIDIA's tensor cores, float32 elsewhere: ``tensor_core_sm70`` (Volta),
 ``tensor_core_sm80`` (Turing to Ada) and ``tensor_core_sm90`` (Hopper, Blackwell) for float16 and bfloat16 factors;

@@ -56,6 +56,10 @@ keys need ``initial=``. Grouped heads: reshape q to (batch, kv_heads, group, que
 
     either(1.0 + np.tanh(z), 2.0 * sigmoid(2.0 * z))
 
+**Linear recurrences**: step by step; a kernel that is granted chunks solves for several steps at once::
+
+    out, state = in_chunks(step_by_step, lambda size: (chunked_out, chunked_state), steps)
+
 **Quantisation**: the scale is an output of the first stage, the codes of a stage that starts from the scale that was
 returned; what lies within the errors of a quotient on either side of a step is right::
 
@@ -77,6 +81,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 """
 
 from oracle.vocabulary.alternatives import either
+from oracle.vocabulary.chunks import in_chunks
 from oracle.vocabulary.discrete import chosen, coded, exact_value, located, stepped
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
 from oracle.vocabulary.moments import moments
@@ -94,6 +99,7 @@ __all__ = [
     "erf",
     "exact_value",
     "hull",
+    "in_chunks",
     "located",
     "may_round",
     "moments",

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from oracle.cases import make_cases
+from oracle.numerics import NUMERICS
 from oracle.operator import InputError, find_operator
+from oracle.ops.recurrent_chunks import delta_rule_in_chunks
 
 NOT_NUMBERS = {"not_a_number", "infinities", "mixed"}
 
@@ -47,6 +49,31 @@ def test_delta_rule_against_scalar_loops():
             if out.shape[2] and out.shape[3]:
                 np.testing.assert_allclose(out[b, h], want, rtol=1e-10, atol=1e-13 * largest)
                 np.testing.assert_allclose(final[b, h].T, columns, rtol=1e-10, atol=1e-13 * largest)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 64])
+def test_chunks_are_the_rule_step_by_step(size):
+    rng = np.random.default_rng(size)
+    q, k, v = (rng.standard_normal((2, 3, 13, width)).astype(np.float32) / 2 for width in (4, 4, 6))
+    g, beta = -rng.random((2, 3, 13)).astype(np.float32), rng.random((2, 3, 13)).astype(np.float32)
+    start = rng.standard_normal((2, 3, 4, 6)).astype(np.float32)
+    wide = [array.astype(np.float64) for array in (q, k, v, g, beta, start)]
+    step_by_step = find_operator("gated_delta_rule")(q, k, v, g, beta, start)
+    for one, other in zip(delta_rule_in_chunks(*wide, 0.5, size), step_by_step, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+
+
+def test_chunks_must_be_declared():
+    case = make_cases("gated_delta_rule", "float32", 1, seed=0)[0]
+    record = find_operator("gated_delta_rule")
+    steps, chunks = (
+        record.expect(case.inputs(), case.params, NUMERICS[name]) for name in ("float32", "float32_chunked")
+    )
+    for one, other in zip(steps, chunks, strict=True):
+        assert np.array_equal(one.value, other.value)
+        assert np.all(one.bound <= other.bound)
+        assert np.any(one.bound < other.bound)
+    assert "linear recurrences may be solved up to 64 steps at once" in NUMERICS["float32_chunked"].describe()
 
 
 def softplus(x):

@@ -86,6 +86,8 @@ GATED_DELTA_RULE = Recipe(
         Structure(_delta(1, 2, 3, 4, 0)),
         Structure(_delta(1, 1, 1, 128, 33), "normal"),
         Structure(_delta(1, 1, 13, 8, 8), "normal"),
+        Structure(_delta(1, 2, 37, 8, 5), "normal", params=UNIT),
+        Structure(_delta(1, 1, 66, 4, 3), "normal"),
     ),
     random=_random_delta,
 )

@@ -1,0 +1,45 @@
+"""The gated delta rule solved for a chunk of steps at once, as kernels for long sequences have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oracle.vocabulary import chain, scaled
+
+
+def delta_rule_in_chunks(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, scale: float, size: int) -> Any:
+    """Outputs and final state of the gated delta rule, `size` steps at once (Yang et al. 2024, section 3.3).
+
+    With G the sums of g since the chunk began and S the state before it, the updates u of a chunk solve
+    ``u_i = β_i (v_i - exp(G_i) Sᵀk_i - Σ_{j < i} exp(G_i - G_j) (k_i · k_j) u_j)``: a triangular system, whose
+    inverse T is made row by row. Then ``u = T (β v) - T (β exp(G) k) S``.
+    """
+    out: Any = np.zeros_like(v)
+    for start in range(0, q.shape[2], size):
+        steps = slice(start, min(start + size, q.shape[2]))
+        out[:, :, steps], state = _chunk(q[:, :, steps], k[:, :, steps], v[:, :, steps], g[:, :, steps],
+                                         beta[:, :, steps], state, scale)  # fmt: skip
+    return out, state
+
+
+def _chunk(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, scale: float) -> tuple[Any, Any]:
+    count = q.shape[2]
+    sums = np.cumsum(g, axis=-1)
+    earlier = np.tri(count, k=0) != 0
+    between = np.exp(np.where(earlier, sums[..., :, np.newaxis] - sums[..., np.newaxis, :], -np.inf))
+    decay, strength = np.exp(sums)[..., np.newaxis], beta[..., np.newaxis]
+    keys = np.swapaxes(k, -1, -2)
+    system = chain(k @ keys, between, strength)
+    inverse: Any = np.zeros_like(system)
+    inverse[..., 0, 0] = 1.0
+    for i in range(1, count):
+        inverse[..., i, :i] = -(system[..., i : i + 1, :i] @ inverse[..., :i, :i])[..., 0, :]
+        inverse[..., i, i] = 1.0
+    updates = inverse @ (v * strength) - (inverse @ chain(k, strength, decay)) @ state
+    seen = (q @ keys) * between
+    out = scaled(q @ state, scale) * decay + scaled(seen @ updates, scale)
+    left = np.exp(sums[..., -1:] - sums)[..., np.newaxis]
+    new = state * decay[:, :, -1:] + np.swapaxes(k * left, -1, -2) @ updates
+    return out, new
