@@ -147,6 +147,12 @@ class Operator:
         """Whether some outputs depend on what the implementation returned for others."""
         return len(self.stages) > 1
 
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """Names of the outputs that later stages start from."""
+        taken = {name for stage in self.stages[1:] for name in stage.arrays}
+        return tuple(output.name for output in self.outputs if output.name in taken)
+
     def stage(self, function: Callable[..., Any]) -> Operator:
         """Add a stage: a decorator of a function that follows the operator's own.
 

@@ -35,7 +35,8 @@ from refsim.export_command import export
 from refsim.fuzz_command import fuzz
 from refsim.hosts.command import run as run_command
 from refsim.hosts.lane_options import chosen_lanes, lane_options
-from refsim.operator_commands import mutants, ops
+from refsim.mutants_command import mutants
+from refsim.operator_commands import ops
 from refsim.report_commands import diff, report
 from refsim.translate_command import translate
 

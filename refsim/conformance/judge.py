@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ class Judgement:
     ----------
     margin : float
         Largest |got - value| / (bound + half a step of the output); 0 without elements.
+    reach : float
+        Largest share of a positive bound that was used, not counting half a step for the last rounding.
+    strain : float
+        How far into the statistical tier: over 1 is SUSPECT.
     """
 
     verdict: Verdict
@@ -37,6 +42,8 @@ class Judgement:
     element: Element | None = None
     wrong: int = 0
     total: int = 0
+    reach: float = 0.0
+    strain: float = 0.0
 
 
 class Judge:
@@ -87,17 +94,21 @@ class Judge:
         margin = float(ratio.max(initial=0.0))
         if outside.any():
             return self._failure(returned, outside, ratio, margin)
-        suspect = self._suspect(returned, half_step)
-        if suspect:
-            return Judgement(Verdict.SUSPECT, margin, "statistics", *suspect, total=total)
+        with np.errstate(all="ignore"):
+            excess = np.maximum(np.abs(returned - self.value) - half_step, 0.0)
+        z, count = self._deviations(excess)
+        used = Judgement(Verdict.PASS, margin, total=total, reach=self._reach(excess), strain=_strain(z, count))
+        if used.strain > 1.0:
+            text, element = self._suspect(returned, z, count)
+            return replace(used, verdict=Verdict.SUSPECT, reason="statistics", message=text, element=element)
         if not self.has_power:
             unjudged, vacuous = int(self.unjudged.sum()), int(self.vacuous.sum())
             text = (
                 f"{self.expected.name}: the bound is infinite for {unjudged} and wider than the value for "
                 f"{vacuous - unjudged} of {total} elements"
             )
-            return Judgement(Verdict.INCONCLUSIVE, margin, "bound", text, total=total)
-        return Judgement(Verdict.PASS, margin, total=total)
+            return replace(used, verdict=Verdict.INCONCLUSIVE, reason="bound", message=text)
+        return used
 
     def well_formed(self, got: object) -> bool:
         """Whether what was returned is an array of the right shape and dtype."""
@@ -160,20 +171,22 @@ class Judge:
         ratio = np.where(outside, ratio, np.minimum(ratio, 1.0))  # the interval is widened by a float64 step
         return np.where(self.unjudged, 0.0, ratio)
 
-    def _suspect(self, returned: np.ndarray[Any, Any], half_step: np.ndarray[Any, Any]) -> tuple[str, Element] | None:
-        """The statistical tier: message and worst element, or None."""
-        sigma = np.asarray(self.expected.sigma, np.float64)
+    def _reach(self, excess: np.ndarray[Any, Any]) -> float:
+        """The largest share of a positive bound that errors beyond the last rounding take."""
         with np.errstate(all="ignore"):
-            excess = np.maximum(np.abs(returned - self.value) - half_step, 0.0)
-            used = np.isfinite(excess) & np.isfinite(sigma) & (sigma > 0) & ~self.unjudged
-            z = np.where(used, excess / np.where(used, sigma, 1.0), 0.0)
-        count = int(used.sum())
-        if not count:
-            return None
-        largest, many, rms = float(z.max()), int((z > Z_MANY).sum()), float(np.sqrt((z * z).sum() / count))
-        beyond = largest > Z_LIMIT or many >= max(2.0, MANY_FRACTION * count)
-        if not beyond and not (count >= RMS_ELEMENTS and rms > RMS_LIMIT):
-            return None
+            share = np.where(np.isfinite(excess) & (self.bound > 0) & ~self.unjudged, excess / self.bound, 0.0)
+        return min(float(share.max(initial=0.0)), 1.0)
+
+    def _deviations(self, excess: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
+        """Errors beyond the last rounding in standard deviations, and how many elements have a standard deviation."""
+        sigma = np.asarray(self.expected.sigma, np.float64)
+        used = np.isfinite(excess) & np.isfinite(sigma) & (sigma > 0) & ~self.unjudged
+        with np.errstate(all="ignore"):
+            return np.where(used, excess / np.where(used, sigma, 1.0), 0.0), int(used.sum())
+
+    def _suspect(self, returned: np.ndarray[Any, Any], z: np.ndarray[Any, Any], count: int) -> tuple[str, Element]:
+        """The statistical tier's message and worst element."""
+        largest, many, rms = float(z.max()), int((z > Z_MANY).sum()), _rms(z, count)
         nowhere = np.zeros(z.shape, np.bool_)
         element = self._element(returned, nowhere, np.unravel_index(int(z.argmax()), z.shape), "sigma")
         text = (
@@ -217,3 +230,18 @@ class Judge:
         low, high, got = float(self.low[index]), float(self.high[index]), float(returned[index])
         near = around(index, returned, self.low, self.high, outside)
         return Element(self.expected.name, index, low, high, got, rule, near)
+
+
+def _rms(z: np.ndarray[Any, Any], count: int) -> float:
+    return float(np.sqrt((z * z).sum() / count))
+
+
+def _strain(z: np.ndarray[Any, Any], count: int) -> float:
+    """The largest of what the statistical tier limits, each as a share of its limit: one element, several, the rms."""
+    if not count:
+        return 0.0
+    strain = float(z.max()) / Z_LIMIT
+    several = max(2, math.ceil(MANY_FRACTION * count))
+    if z.size >= several:
+        strain = max(strain, float(np.partition(z, -several, axis=None)[-several]) / Z_MANY)
+    return max(strain, _rms(z, count) / RMS_LIMIT) if count >= RMS_ELEMENTS else strain

@@ -1,25 +1,28 @@
-"""Is the judge itself right? Honest and wrong variants of an operator, on every value class and relation."""
+"""Is the judge itself right? Honest and wrong variants of an operator, on every value class, relation and rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from oracle.cases import Case, make_cases
+from oracle.cases.recipes import recipe_of
+from oracle.formats import round_to
 from oracle.numerics import NUMERICS
-from oracle.operator import find_operator
-from oracle.relations import relations_of
+from oracle.operator import Expected, find_operator
+from oracle.signature import Array
 from oracle.variants import Variant, variants_of
 from refsim.conformance.judge import Judge
+from refsim.conformance.rules import RULES
+from refsim.conformance.runner import Prepared, relations_due
 from refsim.conformance.verdicts import Verdict
 
-Drawn = tuple[dict[str, Any], dict[str, Any]]
-Judged = dict[tuple[Any, ...], tuple[Judge, ...]]
-RELATION_CASES = 3
 WORST = (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.SUSPECT, Verdict.ERROR, Verdict.FAIL)
+REFUSED = (Verdict.FAIL, Verdict.SUSPECT, Verdict.ERROR)
 
 
 @dataclass
@@ -30,20 +33,42 @@ class Column:
     ----------
     verdict : Verdict
         The gravest of its cases.
-    margin : float
-        The largest distance from the definition, in bounds.
+    cases, refused_cases : int
+        How many cases it was tried on, and how many of them the judge refused.
+    margin, reach, strain : float
+        The largest of any judgement.
     rule : str
         The judge's rule that refused it first; empty if none did.
+    others : counter of str
+        How many cases each rule of `RULES` refused.
     """
 
     verdict: Verdict = Verdict.PASS
+    cases: int = 0
+    refused_cases: int = 0
     margin: float = 0.0
+    reach: float = 0.0
+    strain: float = 0.0
     rule: str = ""
+    others: Counter[str] = field(default_factory=Counter)
 
     @property
     def refused(self) -> bool:
         """Whether the judge did not accept the variant here."""
-        return self.verdict in (Verdict.FAIL, Verdict.SUSPECT, Verdict.ERROR)
+        return self.verdict in REFUSED
+
+    def note(
+        self, verdict: Verdict, rule: str, margin: float = np.inf, reach: float = 0.0, strain: float = 0.0
+    ) -> None:
+        """Take account of one judgement."""
+        if WORST.index(verdict) > WORST.index(self.verdict):
+            self.verdict = verdict
+            self.rule = rule if verdict in REFUSED else ""
+        self.margin, self.reach, self.strain = (
+            max(self.margin, margin),
+            max(self.reach, reach),
+            max(self.strain, strain),
+        )
 
 
 @dataclass
@@ -75,8 +100,6 @@ def trial_cases(operator: str, dtype: str, seed: int, count: int) -> list[Case]:
     """Cases for variants: what a run holds, and every value class in at least two shapes."""
     cases = make_cases(operator, dtype, count, seed)
     seen = {case.value_class for case in cases}
-    from oracle.cases.recipes import recipe_of
-
     small = [case for case in cases if 0 < np.prod(list(case.dims.values()) or [1]) <= 1 << 16] or cases
     for number, name in enumerate(sorted(set(recipe_of(operator).classes) - seen)):
         cases.append(replace(small[number % len(small)], value_class=name, seed=seed + number))
@@ -89,7 +112,7 @@ def trials(
     *,
     seed: int = 0,
     count: int = 48,
-    progress: Callable[[Trial], None] | None = None,
+    quick: bool = False,
 ) -> Iterator[Trial]:
     """Run every variant of the operators in the dtypes, each judged under the numerics that it claims to keep.
 
@@ -99,42 +122,46 @@ def trials(
         What to try; dtypes that an operator or a variant does not have are left out.
     seed, count
         Seed and number of the cases.
-    progress
-        Called after each variant.
+    quick
+        Leave out the common rules; and once a case has refused a mutant that no relation is named for, all others.
     """
     for operator in operators:
         record = find_operator(operator)
         for dtype in (name for name in dtypes if name in record.dtypes):
             cases = trial_cases(operator, dtype, seed, count)
-            drawn = [_drawn(case) for case in cases]
-            prepared: dict[str, list[tuple[Judge, ...]]] = {}
-            judged: dict[str, Judged] = {}
+            drawn = [_untouchable(case) for case in cases]
+            prepared: dict[str, list[Prepared]] = {}
             for variant in variants_of(operator):
                 if variant.dtypes and dtype not in variant.dtypes:
                     continue
                 numerics = "float64" if dtype == "float64" else variant.numerics
                 if numerics not in prepared:
-                    prepared[numerics] = [_judges(case, *given, numerics) for case, given in zip(cases, drawn)]
+                    prepared[numerics] = [_prepared(case, numerics) for case in cases]
                 trial = Trial(variant, dtype)
-                _on_cases(trial, cases, drawn, prepared[numerics], numerics, judged.setdefault(numerics, {}))
-                _on_relations(trial, cases)
-                if progress:
-                    progress(trial)
+                for number, (item, inputs) in enumerate(zip(prepared[numerics], drawn, strict=True)):
+                    outputs = _on_case(trial, item, inputs)
+                    if not quick:
+                        trial.classes[item.case.value_class].others.update(_refusing(item.judges, outputs))
+                    elif variant.wrong and not variant.relation and trial.refused:
+                        break
+                    _on_relations(trial, item, number)
                 yield trial
 
 
-def _drawn(case: Case) -> Drawn:
-    """A case's inputs, which no variant may write to, and its complete parameters."""
+def _untouchable(case: Case) -> dict[str, Any]:
+    """A case's inputs, which no variant may write to."""
     inputs = case.inputs()
     for array in inputs.values():
         if array is not None:
             array.flags.writeable = False
-    return inputs, find_operator(case.operator).signature.complete(case.params)
+    return inputs
 
 
-def _judges(case: Case, inputs: dict[str, Any], params: dict[str, Any], numerics: str) -> tuple[Judge, ...]:
-    expected = find_operator(case.operator).expect(inputs, params, NUMERICS[numerics])
-    return tuple(Judge(part) for part in expected)
+def _prepared(case: Case, numerics: str) -> Prepared:
+    record = find_operator(case.operator)
+    params = record.signature.complete(case.params)
+    judges = tuple(Judge(expected) for expected in record.expect(case.inputs(), params, NUMERICS[numerics]))
+    return Prepared(case, params, NUMERICS[numerics], judges, {})
 
 
 def _run(variant: Variant, inputs: dict[str, Any], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -142,56 +169,60 @@ def _run(variant: Variant, inputs: dict[str, Any], params: dict[str, Any]) -> tu
         return variant.run(inputs, params)
 
 
-def _on_cases(
-    trial: Trial,
-    cases: Sequence[Case],
-    drawn: Sequence[Drawn],
-    prepared: Sequence[tuple[Judge, ...]],
-    numerics: str,
-    judged: Judged,
-) -> None:
-    """``judged`` keeps the judges of later stages, which are the same for variants that returned the same before."""
-    record = find_operator(trial.variant.operator)
-    taken = {name for stage in record.stages[1:] for name in stage.arrays}
-    for at, (case, (inputs, params), judges) in enumerate(zip(cases, drawn, prepared, strict=True)):
-        column = trial.classes.setdefault(case.value_class, Column())
-        try:
-            outputs = _run(trial.variant, inputs, params)
-        except Exception as error:
-            _note(column, Verdict.ERROR, np.inf, type(error).__name__)
-            continue
-        if record.staged:
-            formed = {j.expected.name: out for j, out in zip(judges, outputs, strict=True) if j.well_formed(out)}
-            key = at, *((name, out.tobytes()) for name, out in formed.items() if name in taken)
-            if key not in judged:
-                expected = record.expect(inputs, params, NUMERICS[numerics], formed)
-                judged[key] = tuple(Judge(part) for part in expected)
-            judges = judged[key]
-        for judge, output in zip(judges, outputs, strict=True):
-            judgement = judge.judge(output)
-            rule = judgement.element.rule if judgement.element else judgement.reason
-            _note(column, judgement.verdict, judgement.margin, rule)
+def _on_case(trial: Trial, item: Prepared, inputs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Judge a variant on a case; its outputs, or None if it raised."""
+    column = trial.classes.setdefault(item.case.value_class, Column())
+    column.cases += 1
+    try:
+        outputs = _run(trial.variant, inputs, dict(item.params))
+    except Exception as error:
+        column.note(Verdict.ERROR, type(error).__name__)
+        column.refused_cases += 1
+        return None
+    verdicts = []
+    for judge, output in zip(item.judges_of(outputs), outputs, strict=True):
+        judgement = judge.judge(output)
+        rule = judgement.element.rule if judgement.element else judgement.reason
+        column.note(judgement.verdict, rule, judgement.margin, judgement.reach, judgement.strain)
+        verdicts.append(judgement.verdict)
+    column.refused_cases += any(verdict in REFUSED for verdict in verdicts)
+    return outputs
 
 
-def _on_relations(trial: Trial, cases: Sequence[Case]) -> None:
-    for relation in relations_of(trial.variant.operator):
+def _refusing(judges: Sequence[Judge], outputs: Sequence[Any] | None) -> set[str]:
+    """The common rules that refuse some output, which they compare with what the definition itself gives."""
+    if outputs is None:
+        return set(RULES)
+    refusing: set[str] = set()
+    for judge, output in zip(judges, outputs, strict=True):
+        if not judge.well_formed(output):
+            return set(RULES)
+        want, got = _rounded(judge.expected), np.asarray(output).astype(np.float64)
+        open_to_all = getattr(judge.choice, "free", None)
+        if open_to_all is not None:
+            got = np.where(open_to_all, want, got)
+        refusing |= {name for name, rule in RULES.items() if not rule.accepts(got, want, judge.expected.format)}
+    return refusing
+
+
+def _rounded(expected: Expected) -> Array:
+    """The definition's value as an implementation would store it."""
+    value = np.asarray(expected.value, np.float64)
+    return value if expected.choice is not None else round_to(value, expected.format)
+
+
+def _on_relations(trial: Trial, item: Prepared, number: int) -> None:
+    for relation in relations_due(item.case.operator, number):
         column = trial.relations.setdefault(relation.name, Column())
-        for case in cases[:RELATION_CASES]:
-            params = find_operator(case.operator).signature.complete(case.params)
+        column.cases += 1
 
-            def run(inputs: Any, params: Any) -> tuple[Any, ...]:
-                return _run(trial.variant, dict(inputs), dict(params))
+        def run(inputs: Any, params: Any) -> tuple[Any, ...]:
+            return _run(trial.variant, dict(inputs), dict(params))
 
-            try:
-                broken = relation.holds(run, case.inputs(), params, np.random.default_rng(case.seed))
-            except Exception as error:
-                broken = f"raised {type(error).__name__}"
-            if broken:
-                _note(column, Verdict.FAIL, np.inf, "relation")
-
-
-def _note(column: Column, verdict: Verdict, margin: float, rule: str) -> None:
-    if WORST.index(verdict) > WORST.index(column.verdict):
-        column.verdict = verdict
-        column.rule = rule if verdict not in (Verdict.PASS, Verdict.INCONCLUSIVE) else ""
-    column.margin = max(column.margin, margin)
+        try:
+            broken = relation.holds(run, item.case.inputs(), dict(item.params), np.random.default_rng(item.case.seed))
+        except Exception as error:
+            broken = f"raised {type(error).__name__}"
+        if broken:
+            column.note(Verdict.FAIL, "relation")
+            column.refused_cases += 1

@@ -7,7 +7,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ from refsim.errors import brief
 
 # Every how many cases a run is repeated, to see that it gives the same bits again.
 REPEAT_EVERY = 5
-# On how many cases of a row each relation is tried.
-RELATION_CASES = 2
+# On how many cases of a row every relation is tried: its first, which are the ones with the most power.
+RELATION_CASES = 3
 # Which verdict of several outputs, or of several cases, counts.
 GRAVITY = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.SUSPECT, Verdict.ERROR, Verdict.FAIL)
 
@@ -38,13 +38,14 @@ Progress = Callable[[Capability, int, int], None]
 
 @dataclass(frozen=True)
 class Prepared:
-    """A case with everything that does not depend on who runs it."""
+    """A case with everything that does not depend on who runs it; judges of later stages come when asked for."""
 
     case: Case
     params: Mapping[str, Any]
     numerics: Numerics
     judges: tuple[Judge, ...]
     refused_cheats: Refusals
+    _known: dict[tuple[bytes | None, ...], tuple[Judge, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def judges_of(self, outputs: Sequence[Any]) -> tuple[Judge, ...]:
         """The judges of what an implementation returned: later stages start from its own earlier outputs."""
@@ -54,8 +55,11 @@ class Prepared:
         returned = {
             judge.expected.name: got for judge, got in zip(self.judges, outputs, strict=True) if judge.well_formed(got)
         }
-        expected = record.expect(self.case.inputs(), self.params, self.numerics, returned)
-        return tuple(Judge(part) for part in expected)
+        key = tuple(returned[name].tobytes() if name in returned else None for name in record.carried)
+        if key not in self._known:
+            expected = record.expect(self.case.inputs(), self.params, self.numerics, returned)
+            self._known[key] = tuple(Judge(part) for part in expected)
+        return self._known[key]
 
 
 @dataclass(frozen=True)
@@ -169,11 +173,10 @@ def check_row(
     known = known or KnownDeviations(())
     outcomes = []
     judged: list[Refusals] = []
-    relations = relations_of(row.operator)
     for number, item in enumerate(prepared):
-        related = [relations[number % len(relations)]] if relations and number < len(relations) * RELATION_CASES else []
         repeat = thorough or number % REPEAT_EVERY == 0
-        outcome = run_case(backend, row, item, repeat, relations if thorough else related)
+        related = relations_of(row.operator) if thorough else relations_due(row.operator, number)
+        outcome = run_case(backend, row, item, repeat, related)
         outcome = excused(outcome, row, item.case, known)
         outcomes.append(outcome)
         if outcome.verdict in (Verdict.PASS, Verdict.SUSPECT):
@@ -212,6 +215,11 @@ def excused(outcome: Outcome, row: Capability, case: Case, known: KnownDeviation
         return replace(outcome, verdict=Verdict.KNOWN, note=f"{entry.told}: {outcome.note}")
     failure = replace(outcome.failure, verdict=Verdict.KNOWN, known=entry.told)
     return replace(outcome, verdict=Verdict.KNOWN, failure=failure)
+
+
+def relations_due(operator: str, number: int) -> Sequence[Relation]:
+    """The relations that a row's case of this number is tried on."""
+    return relations_of(operator) if number < RELATION_CASES else ()
 
 
 def run_case(

@@ -263,8 +263,18 @@ def test_mutants_prints_a_matrix():
     result = run("mutants", "rmsnorm", "--dtype", "float32", "--cases", "24")
     assert result.exit_code == 0, result.output
     assert re.search(r"(\d+) of \1 mutants refused, 0 false alarms on \d+ controls", result.output)
+    assert re.search(r"^cosine +\d+ of \d+", result.output, re.MULTILINE)
     assert run("mutants", "rmsnorm", "--dtype", "int8").exit_code == 2
     assert "unknown operator 'nix'" in run("mutants", "nix").output
+
+
+def test_mutants_as_json_in_a_file(tmp_path):
+    path = tmp_path / "mutants.json"
+    words = ("--dtype", "float32", "--cases", "2", "--format", "json", "-o", str(path))
+    assert run("mutants", "copy_blocks", *words).exit_code in (0, 1)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert {entry["operator"] for entry in data["trials"]} == {"copy_blocks"}
+    assert {score["rule"] for score in data["scores"]} > {"refsim", "allclose"}
 
 
 def test_same_seed_same_report_other_seed_other_cases(mine):
