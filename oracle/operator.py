@@ -17,6 +17,7 @@ from oracle.choices import Choice, is_choice
 from oracle.error import ErrorBounded, envelope, exact
 from oracle.formats import Format, format_of, round_to
 from oracle.numerics import Numerics
+from oracle.parts import cut
 from oracle.signature import (
     FLOAT_DTYPES,
     Array,
@@ -97,6 +98,7 @@ class Operator:
     doc: str
     check: Check | None = None
     dtypes: tuple[str, ...] = field(default=FLOAT_DTYPES)
+    separable: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -207,7 +209,19 @@ class Operator:
         InputError
             As ``validate`` does.
         """
-        self.validate(inputs, params)
+        sizes = self.validate(inputs, params)
+        parted = cut(self.signature, inputs, sizes, self.signature.complete(params), self.separable)
+        if parted is not None:
+            parts = [self.expect(part, params, numerics) for part in parted.parts]
+            return tuple(
+                replace(
+                    outputs[0],
+                    value=parted.joined([output.value for output in outputs]),
+                    bound=parted.joined([output.bound for output in outputs]),
+                    sigma=parted.joined([output.sigma for output in outputs]),
+                )
+                for outputs in zip(*parts, strict=True)
+            )
         lift = partial(exact, numerics=numerics)
         arrays = self._lifted(inputs, lift)
         expected = []
@@ -304,7 +318,10 @@ class UnknownOperatorError(LookupError):
 
 
 def operator(
-    family: str, check: Check | None = None, dtypes: tuple[str, ...] = FLOAT_DTYPES
+    family: str,
+    check: Check | None = None,
+    dtypes: tuple[str, ...] = FLOAT_DTYPES,
+    separable: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], Operator]:
     """Register a plain NumPy function as an operator.
 
@@ -317,6 +334,9 @@ def operator(
         combination, or None.
     dtypes : tuple of str
         The dtypes that inputs without one of their own may have; a case has one of them.
+    separable : tuple of str
+        Dimensions along which a large input is cut before its analysis, see `oracle.parts.cut`; for operators of one
+        stage whose outputs are numbers.
     """
 
     def register(function: Callable[..., Any]) -> Operator:
@@ -325,7 +345,7 @@ def operator(
             raise ValueError(f"operator {name} is registered twice")
         signature = signature_of(name, function, dtypes)
         doc = inspect.cleandoc(function.__doc__ or "")
-        record = Operator(name, family, signature, (_stage(name, signature.outputs, function),), doc, check, dtypes)
+        record = Operator(name, family, signature, (_stage(name, signature.outputs, function),), doc, check, dtypes, separable)
         object.__setattr__(record, "__doc__", function.__doc__)
         OPERATORS[name] = record
         return record

@@ -52,18 +52,19 @@ def _contract(
     a, b = left.value, right.value
     least = numerics.format.min_subnormal
     a_size, b_size = np.abs(a), np.abs(b)
-    own: Any = np.zeros(full.shape)
+    own: Errors = None
     a_whole, b_whole = a_size, b_size
     finite_inputs = bool(np.isfinite(a_size.max()) and np.isfinite(b_size.max()))
     if left.bound is not None:
         a_whole = a_size + left.bound
         # certainly 0 in the kernel: its product is no term, what it stands for is its bound
         a_whole = np.where(a_whole < least, 0.0, a_whole)
-        own = own + np.matmul(left.bound, b_size)
+        own = np.matmul(left.bound, b_size)
     if right.bound is not None:
         b_whole = b_size + right.bound
         b_whole = np.where(b_whole < least, 0.0, b_whole)
-        own = own + np.matmul(a_size if left.bound is None else a_size + left.bound, right.bound)
+        own = plus(own, np.matmul(a_size if left.bound is None else a_size + left.bound, right.bound))
+    own = np.zeros(full.shape) if own is None else own
     magnitude = np.matmul(a_whole, b_whole)
     squares = np.matmul(a * a, b * b)
     terms = _terms(a_whole, b_whole, full.shape, length)
@@ -82,13 +83,15 @@ def _contract(
         fresh = np.where(holds_exactly(numerics, facts), 0.0, fresh + numerics.accumulator_roundoff * magnitude)
     sigma: Errors = None
     if fresh.any():
-        sigma = np.where(fresh > 0.0, _fresh_sigma(numerics, a, b, full, facts, length), 0.0)
+        sigma = _fresh_sigma(numerics, a, b, full, facts, length)
+        sigma = sigma if fresh.min() > 0.0 else np.where(fresh > 0.0, sigma, 0.0)
     common = plus(_product(left.common, b_size), _product(a_size, right.common))
     independent = plus(
         _product(None if left.sigma is None else left.sigma**2, b_size**2),
         _product(a_size**2, None if right.sigma is None else right.sigma**2),
     )
-    common = root_sum(common, None if independent is None else np.sqrt(independent))
+    if independent is not None:
+        common = np.sqrt(independent if common is None else independent + common * common)
     bound = own + fresh
     if not finite_inputs:  # inf·0 and inf − inf are NaN in the kernel too
         strange = ~np.isfinite(full)
@@ -120,7 +123,7 @@ def _raw_magnitude(numerics: Numerics, a: Array, b: Array) -> Array | None:
 def _terms(a: Array, b: Array, shape: tuple[int, ...], length: int) -> Array:
     a_there, b_there = a != 0.0, b != 0.0
     if a_there.all() and b_there.all():
-        return np.full(shape, float(length))
+        return np.broadcast_to(np.float64(length), shape)
     if length < 1 << 24:
         return np.asarray(np.matmul(a_there.astype(np.float32), b_there.astype(np.float32)), np.float64)
     return np.asarray(np.matmul(a_there.astype(np.float64), b_there.astype(np.float64)))
@@ -133,7 +136,9 @@ def _lattice_step(
     rows = _lowest(left, a_whole, -1)
     columns = _lowest(right, b_whole, -2)
     with np.errstate(all="ignore"):
-        step = rows[..., :, None] * columns[..., None, :]
+        step: Array = rows[..., :, None] * columns[..., None, :]
+    if max(rows.max(), columns.max()) < np.inf:
+        return step
     step = np.where(np.isfinite(step), step, np.where(magnitude == 0.0, 1.0, 0.0))
     return np.where(np.isnan(step), 0.0, step)
 
@@ -150,28 +155,30 @@ def _fresh_sigma(numerics: Numerics, a: Array, b: Array, y: Array, facts: SumFac
     return deviation(numerics, length, y, facts, prefix, swamped)
 
 
-def _tile_prefixes(a: Array, b: Array, y: Array, length: int, u: float) -> tuple[Array, Array]:
+def _tile_prefixes(a: Array, b: Array, y: Array, length: int, u: float) -> tuple[Array, Any]:
     """Σ(partial sum)² in natural and reversed order from the sums over tiles, and the terms too small to register."""
     width = max(1, -(-length // _TILES))
     starts = range(0, length, width)
-    running, sums, squares = np.zeros(y.shape), np.zeros(y.shape), np.zeros(y.shape)
-    largest, scratch = np.abs(y), np.empty(y.shape)
-    sizes: list[Array] = []
+    running, squares, scratch = np.zeros(y.shape), np.zeros(y.shape), np.empty(y.shape)
+    swamped: Any = 0.0
+    largest, sizes = y, list[Array]()
     wide = _dynamic_range(a) * _dynamic_range(b) * u > 1.0 / 16.0 and y.size * len(starts) <= 4 * _CHUNK
+    if wide:
+        largest = np.abs(y)
     for start in starts:
         piece = slice(start, start + width)
         np.matmul(a[..., piece], b[..., piece, :], out=scratch)
         running += scratch
-        sums += running
         np.multiply(running, running, out=scratch)
         squares += scratch
         if wide:
             np.maximum(largest, np.abs(running), out=largest)
             np.maximum(largest, np.abs(y - running), out=largest)
             sizes.append(np.matmul(np.abs(a[..., piece]), np.abs(b[..., piece, :])))
-    swamped = np.zeros(y.shape)
     for start, size in zip(starts, sizes):
-        swamped += np.where(size < 2.0 * u * largest * min(width, length - start), size, 0.0)
+        swamped = swamped + np.where(size < 2.0 * u * largest * min(width, length - start), size, 0.0)
+    # tile t is in all partial sums from its own on
+    sums = np.matmul(a * (len(starts) - np.arange(length) // width), b)
     backward = squares + y * (len(starts) * y - 2.0 * sums)  # Σ(y − s)²
     return width * np.maximum(squares, backward), swamped
 

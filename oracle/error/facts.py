@@ -14,7 +14,7 @@ from oracle.error.fields import Array
 class SumFacts:
     """What is known of the sum that produced an array: needed where the sum may be continued or scaled.
 
-    terms: number of nonzero terms; magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie
+    terms: number of nonzero terms (one number broadcast where all sums have equally many); magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie
     on (0 = none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms
     per distinct term; largest: the largest factor among the products; length: number of terms with zeros (infinite
     where it is not known); raw: magnitude as a matrix unit sees it that pins the exponents of subnormal factors.
@@ -30,6 +30,11 @@ class SumFacts:
     largest: Any = 0.0
     length: float = np.inf
     raw: Array | None = None
+
+    @property
+    def terms_of_all(self) -> Any:
+        """`terms`, or one number where all sums are of equally many, which is quicker."""
+        return self.terms[(0,) * self.terms.ndim] if self.terms.size and not any(self.terms.strides) else self.terms
 
     def reshaped(self, shape: tuple[int, ...]) -> SumFacts:
         """The same facts of a reshaped sum."""

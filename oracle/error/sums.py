@@ -17,24 +17,28 @@ from oracle.numerics import Numerics, underflow_error
 def rounding_of_sum(numerics: Numerics, facts: SumFacts, extra_roundings: float = 0.0) -> Array:
     """Guaranteed error of a sum in any order before its last rounding; `extra_roundings`: roundings of each term."""
     fmt = numerics.accumulator
-    additions = np.maximum(facts.terms - 1.0, 0.0)
+    terms = facts.terms_of_all
+    additions = np.maximum(terms - 1.0, 0.0)
     if numerics.tree_height is not None:
         additions = np.minimum(additions, float(numerics.tree_height + numerics.splits - 1))
     last = 0.0 if numerics.accumulator.precision > numerics.format.precision else 1.0
-    roundings = np.maximum(additions - last, 0.0) + np.where(facts.terms > 1, extra_roundings, 0.0)
-    rounding = roundings * numerics.accumulator_roundoff * facts.magnitude
+    roundings = np.maximum(additions - last, 0.0) + np.where(terms > 1, extra_roundings, 0.0)
+    rounding: Array = roundings * numerics.accumulator_roundoff * facts.magnitude
     largest = fmt.max
     if numerics.split_format is not None and numerics.splits > 1:
         stored = format_of(numerics.split_format)
         largest = min(largest, stored.max)
         each = stored.unit_roundoff * facts.magnitude + numerics.splits * underflow_error(stored)
-        rounding = rounding + np.where(facts.terms > 0, each, 0.0)
+        rounding = rounding + np.where(terms > 0, each, 0.0)
     if numerics.unit_group and extra_roundings:
         rounding = np.maximum(rounding, truncation(numerics, facts))
     least = fmt.min_normal if numerics.flush_to_zero else (fmt.min_subnormal if extra_roundings else 0.0)
-    rounding = rounding + np.where(facts.terms > 1, facts.terms, 0.0) * least
+    rounding = rounding + np.where(terms > 1, terms, 0.0) * least
     exact = holds_exactly(numerics, facts)
-    rounding = np.where(exact, 0.0, rounding)
+    if exact.any():
+        rounding = np.where(exact, 0.0, rounding)
+    if facts.magnitude.size and facts.magnitude.max() <= largest:
+        return rounding
     return np.where(facts.magnitude > largest, np.where(exact & (facts.magnitude == np.inf), 0.0, np.inf), rounding)
 
 
@@ -55,6 +59,8 @@ def holds_exactly(numerics: Numerics, facts: SumFacts) -> Any:
         bits = min(bits, numerics.unit_fraction_bits)
     if numerics.split_format is not None and numerics.splits > 1:
         bits = min(bits, format_of(numerics.split_format).precision)
+    if facts.magnitude.size and 2.0**bits * facts.step.max() < facts.magnitude.min():
+        return np.broadcast_to(np.False_, facts.magnitude.shape)  # no element can be: a look at the ends tells
     lattice = (facts.magnitude <= 2.0**bits * facts.step) & (facts.step >= least)
     if numerics.unit_group and facts.raw is not None:
         lattice &= facts.raw <= 2.0**numerics.unit_fraction_bits * facts.step
@@ -65,8 +71,8 @@ def deviation(numerics: Numerics, terms: Any, y: Array, facts: SumFacts, worst_p
     """Standard deviation of a sum over honest orders (u²/3 times the expected squares of its partial sums)."""
     u = numerics.accumulator_roundoff
     # the mean over random orders is n(y²/3 + q/6) + q; one order shared by a whole output strays to several times q/6
-    random_order = terms * (y * y / 3.0 + facts.squares / 3.0) + facts.squares
-    variance = (u * u / 3.0) * (np.maximum(random_order, worst_prefix) + facts.squares * facts.products) * facts.repeats
+    random_order = terms / 3.0 * (y * y + facts.squares) + facts.squares
+    variance = (u * u / 3.0 * facts.repeats) * (np.maximum(random_order, worst_prefix) + facts.squares * facts.products)
     if numerics.split_format is not None and numerics.splits > 1:  # each partial sum as large as the prefixes are
         stored = format_of(numerics.split_format)
         partial = worst_prefix / np.maximum(terms, 1.0) + y * y + facts.squares
@@ -77,7 +83,9 @@ def deviation(numerics: Numerics, terms: Any, y: Array, facts: SumFacts, worst_p
         raw = 0.0 if facts.raw is None else (facts.raw - facts.magnitude)
         reach = np.sqrt(worst_prefix / np.maximum(terms, 1.0)) + np.abs(y) + np.sqrt(facts.squares) + raw
         systematic = systematic + truncation(numerics, facts, reach)
-    return np.asarray(np.sqrt(variance + systematic * systematic))
+    if np.ndim(systematic) or systematic:
+        variance = variance + systematic * systematic
+    return np.asarray(np.sqrt(variance))
 
 
 def _underflow(numerics: Numerics, facts: SumFacts) -> Any:
@@ -86,12 +94,16 @@ def _underflow(numerics: Numerics, facts: SumFacts) -> Any:
     if not (numerics.flush_to_zero or facts.products):
         return 0.0
     step = fmt.min_normal if numerics.flush_to_zero else underflow_error(fmt)
-    each = facts.magnitude / np.maximum(facts.terms, 1.0)
-    all_one_way = np.minimum(facts.magnitude, facts.terms * step)
+    terms = facts.terms_of_all
+    if not numerics.flush_to_zero and facts.magnitude.size:
+        if facts.magnitude.min() / max(np.max(terms), 1.0) >= 4.0 * fmt.min_normal:
+            return 0.0
+    each = facts.magnitude / np.maximum(terms, 1.0)
+    all_one_way = np.minimum(facts.magnitude, terms * step)
     if numerics.flush_to_zero:  # a few large terms say nothing of the others, and flushing has a direction
         return all_one_way
     return np.where(
-        each < 8.0 * step, all_one_way, np.where(each < 4.0 * fmt.min_normal, np.sqrt(facts.terms / 3.0) * step, 0.0)
+        each < 8.0 * step, all_one_way, np.where(each < 4.0 * fmt.min_normal, np.sqrt(terms / 3.0) * step, 0.0)
     )
 
 

@@ -13,7 +13,7 @@ from oracle.signature import Array, Floats, Output, Range
 from oracle.vocabulary import scaled
 
 
-@operator(family="attention", check=heads_divide)
+@operator(family="attention", check=heads_divide, separable=("batch", "kv_heads heads"))
 def attention(
     q: Annotated[Array, Floats("batch heads queries head_dim")],
     k: Annotated[Array, Floats("batch kv_heads keys head_dim")],

@@ -13,7 +13,7 @@ from oracle.signature import Array, Floats, Output, Range
 from oracle.vocabulary import accumulate, may_round, pivot, scaled
 
 
-@operator(family="attention", check=heads_divide)
+@operator(family="attention", check=heads_divide, separable=("batch", "kv_heads heads"))
 def attention_backward(
     dout: Annotated[Array, Floats("batch heads queries v_dim")],
     q: Annotated[Array, Floats("batch heads queries head_dim")],

@@ -12,7 +12,7 @@ from oracle.ops.attention_parts import attended, by_head, heads_divide, segments
 from oracle.signature import Array, Floats, InputError, Integers, Output, Range
 
 
-@operator(family="attention", check=heads_divide)
+@operator(family="attention", check=heads_divide, separable=("batch", "kv_heads heads"))
 def flash_attention(
     q: Annotated[Array, Floats("batch heads queries head_dim")],
     k: Annotated[Array, Floats("batch kv_heads keys head_dim")],
