@@ -212,16 +212,8 @@ class Operator:
         sizes = self.validate(inputs, params)
         parted = cut(self.signature, inputs, sizes, self.signature.complete(params), self.separable)
         if parted is not None:
-            parts = [self.expect(part, params, numerics) for part in parted.parts]
-            return tuple(
-                replace(
-                    outputs[0],
-                    value=parted.joined([output.value for output in outputs]),
-                    bound=parted.joined([output.bound for output in outputs]),
-                    sigma=parted.joined([output.sigma for output in outputs]),
-                )
-                for outputs in zip(*parts, strict=True)
-            )
+            results = [self.expect(part, params, numerics) for part in parted.parts]
+            return tuple(_joined(outputs, parted.axis) for outputs in zip(*results, strict=True))
         lift = partial(exact, numerics=numerics)
         arrays = self._lifted(inputs, lift)
         expected = []
@@ -301,6 +293,12 @@ class Operator:
                 arrays[output.name] = stored if stored.dtype.kind in "iu" else lift(stored)
 
 
+def _joined(parts: tuple[Expected, ...], axis: int) -> Expected:
+    """One output of all parts of a large input."""
+    fields = {name: np.concatenate([getattr(part, name) for part in parts], axis) for name in ("value", "bound", "sigma")}
+    return replace(parts[0], **fields)
+
+
 def _stage(operator: str, outputs: tuple[Output, ...], function: Callable[..., Any]) -> Stage:
     """The stage that a function is: its positional arguments are arrays, its keyword arguments parameters."""
     arrays: list[str] = []
@@ -345,7 +343,9 @@ def operator(
             raise ValueError(f"operator {name} is registered twice")
         signature = signature_of(name, function, dtypes)
         doc = inspect.cleandoc(function.__doc__ or "")
-        record = Operator(name, family, signature, (_stage(name, signature.outputs, function),), doc, check, dtypes, separable)
+        record = Operator(
+            name, family, signature, (_stage(name, signature.outputs, function),), doc, check, dtypes, separable
+        )
         object.__setattr__(record, "__doc__", function.__doc__)
         OPERATORS[name] = record
         return record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,6 @@ class Cut:
 
     parts: tuple[dict[str, Array | None], ...]
     axis: int
-
-    def joined(self, results: Sequence[Array]) -> Array:
-        """One output of all parts as one."""
-        return np.concatenate(results, axis=self.axis)
 
 
 def cut(

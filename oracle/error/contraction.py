@@ -9,7 +9,7 @@ import numpy as np
 
 from oracle.error.array import ErrorBounded, lift
 from oracle.error.facts import SumFacts
-from oracle.error.fields import Array, Errors, plus, root_sum
+from oracle.error.fields import Array, Errors, plus
 from oracle.error.lattice import distinct_share, lowest_bit, spread_picks
 from oracle.error.registry import UnsupportedOperationError, function_rule, ufunc_rule
 from oracle.error.settle import make, settle
@@ -144,6 +144,8 @@ def _lattice_step(
 
 
 def _lowest(x: ErrorBounded, whole: Array, axis: int) -> Array:
+    if x.bound is not None and x.bound.min() > 0.0 and whole.min() > 0.0:
+        return np.zeros_like(whole.min(axis=axis))
     bits = lowest_bit(x.value).reshape(x.shape)
     if x.bound is not None:
         bits = np.where(whole == 0.0, np.inf, np.where(x.bound > 0.0, 0.0, bits))

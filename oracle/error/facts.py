@@ -14,10 +14,11 @@ from oracle.error.fields import Array
 class SumFacts:
     """What is known of the sum that produced an array: needed where the sum may be continued or scaled.
 
-    terms: number of nonzero terms (one number broadcast where all sums have equally many); magnitude: S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie
-    on (0 = none known); own: the bound before the sum's own roundings; products: the terms are products; repeats: terms
-    per distinct term; largest: the largest factor among the products; length: number of terms with zeros (infinite
-    where it is not known); raw: magnitude as a matrix unit sees it that pins the exponents of subnormal factors.
+    terms: number of nonzero terms (one number broadcast, where all sums have equally many); magnitude:
+    S = Σ(|term| + bound); squares: Σ term²; step: the lattice all terms lie on (0 = none known); own: the bound before
+    the sum's own roundings; products: the terms are products; repeats: terms per distinct term; largest: the largest
+    factor among the products; length: number of terms with zeros (infinite where it is not known); raw: magnitude as a
+    matrix unit sees it that pins the exponents of subnormal factors.
     """
 
     terms: Array

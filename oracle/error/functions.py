@@ -75,8 +75,7 @@ def exp(numerics: Numerics, a: ErrorBounded) -> ErrorBounded:
     eps: Any = relative
     if numerics.exp_argument_ulps:
         eps = relative + 2.0 * u * numerics.exp_argument_ulps * size
-    # expm1(θ) ≤ θ + θ² for small θ
-    grown = times(value, np.expm1(theta) if np.max(theta, initial=0.0) > 0.125 else theta + theta * theta)
+    grown = times(value, np.expm1(theta))
     assert grown is not None
     nothing = np.isneginf(x.value)
     if not np.min(value, initial=1.0) > 0.0:

@@ -95,9 +95,9 @@ def _underflow(numerics: Numerics, facts: SumFacts) -> Any:
         return 0.0
     step = fmt.min_normal if numerics.flush_to_zero else underflow_error(fmt)
     terms = facts.terms_of_all
-    if not numerics.flush_to_zero and facts.magnitude.size:
-        if facts.magnitude.min() / max(np.max(terms), 1.0) >= 4.0 * fmt.min_normal:
-            return 0.0
+    least = np.min(facts.magnitude, initial=np.inf) / max(np.max(terms, initial=1.0), 1.0)
+    if not numerics.flush_to_zero and least >= 4.0 * fmt.min_normal:
+        return 0.0
     each = facts.magnitude / np.maximum(terms, 1.0)
     all_one_way = np.minimum(facts.magnitude, terms * step)
     if numerics.flush_to_zero:  # a few large terms say nothing of the others, and flushing has a direction

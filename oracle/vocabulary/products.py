@@ -112,14 +112,12 @@ def scaled(product: Any, scale: float) -> Any:
         value = product.value * scale
         if bool(is_power_of_two(scale).all()):
             result = scale_exactly(array, float(scale))
-            underflow = facts.terms * numerics.format.min_subnormal * max(1.0, size)
-            near = (facts.magnitude * min(1.0, size) < numerics.format.min_normal / numerics.unit_roundoff**2) & (
-                facts.magnitude > 0.0
-            )
-            coarse = np.minimum(facts.step, facts.step * size) < numerics.format.min_subnormal
-            bound = (
-                plus(result.bound, np.where(near & coarse, underflow, 0.0)) if (near & coarse).any() else result.bound
-            )
+            bound, low = result.bound, numerics.format.min_normal / numerics.unit_roundoff**2 / min(1.0, size)
+            if not np.min(facts.magnitude, initial=np.inf) >= low:
+                underflow = facts.terms * numerics.format.min_subnormal * max(1.0, size)
+                coarse = np.minimum(facts.step, facts.step * size) < numerics.format.min_subnormal
+                touched = (facts.magnitude < low) & (facts.magnitude > 0.0) & coarse
+                bound = plus(bound, np.where(touched, underflow, 0.0)) if touched.any() else bound
             return make(value, numerics, bound, result.sigma, result.common, result.pending)
         result = multiply(numerics, array, scale)
         if not numerics.folded_scalar:
