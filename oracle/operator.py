@@ -295,8 +295,10 @@ class Operator:
 
 def _joined(parts: tuple[Expected, ...], axis: int) -> Expected:
     """One output of all parts of a large input."""
-    fields = {name: np.concatenate([getattr(part, name) for part in parts], axis) for name in ("value", "bound", "sigma")}
-    return replace(parts[0], **fields)
+    value, bound, sigma = (
+        np.concatenate([getattr(part, name) for part in parts], axis) for name in ("value", "bound", "sigma")
+    )
+    return replace(parts[0], value=value, bound=bound, sigma=sigma)
 
 
 def _stage(operator: str, outputs: tuple[Output, ...], function: Callable[..., Any]) -> Stage:

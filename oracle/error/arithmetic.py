@@ -58,8 +58,9 @@ def _minus_pivot(value: Array, numerics: Numerics, x: ErrorBounded, m: ErrorBoun
     else:
         # the kernel subtracts its own maximum: it rounds x − m as it sees it, not the value of this run
         dropped = np.where(np.isfinite(m.dropped), m.dropped, np.inf)
-        noise = numerics.unit_roundoff * (np.abs(value) + plus_zero(x.bound) + dropped)
-        noise = np.where(np.isfinite(value), noise + underflow_error(numerics.format), 0.0)
+        reach = np.abs(value) + plus_zero(x.bound) + dropped
+        noise = numerics.unit_roundoff * reach + underflow_error(numerics.format)
+        noise = np.where(np.isfinite(value) & (reach > 0.0), noise, 0.0)
         result = make(value, numerics, plus(x.bound, noise), root_sum(x.sigma, noise * ROOT_THIRD), x.common)
     if numerics.exp_form == "exp2_fma":
         reach = np.maximum(np.abs(x.value), np.abs(m.value))
