@@ -4,12 +4,14 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 from example_reports import all_kinds
 
-from refsim.conformance import Report
+from refsim.conformance import Report, Verdict
 from refsim.conformance.reports import to_json, write
+from refsim.conformance.verdicts import Deviation
 
 CHROMIUM = os.environ.get("REFSIM_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -210,4 +212,24 @@ def test_an_empty_report_says_so(browser, tmp_path):
     page = browser.new_page()
     page.goto(path.as_uri())
     assert "nothing ran" in page.inner_text("#shown")
+    page.close()
+
+
+def test_known_deviations_are_listed_and_those_that_are_not_true_come_first(browser, tmp_path):
+    passes = Deviation("known.toml, entry 1", ("sum",), "value", "<b>why</b>", "https://example.org", "2999-12-31")
+    passes = replace(passes, asked=True, cases=3, deviating=2)
+    failure = replace(all_kinds()[1].results[0].failures[0], verdict=Verdict.KNOWN, known=passes.told)
+    row = replace(all_kinds()[1].results[0], verdict=Verdict.KNOWN, failures=(failure,))
+    report = Report("mine", "host", 0, (row,), known=(passes, replace(passes, deviating=0)))
+    path = tmp_path / "report.html"
+    path.write_text(write([report], "html"), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert page.locator("#tally .KNOWN").inner_text() == "1 KNOWN"
+    first, second = page.locator("#known .known").all_inner_texts()
+    assert first.startswith("passes again sum, value: <b>why</b> (until 2999-12-31)")
+    assert second.startswith("2 of 3 cases sum, value: <b>why</b>")
+    page.click("#grid button")
+    details = page.locator("#detail details.failure").inner_text()
+    assert "Known: <b>why</b> (https://example.org, until 2999-12-31)" in details
     page.close()
