@@ -46,7 +46,7 @@ def init(name: str, folder: Path) -> None:
     click.echo(
         f"wrote {adapter} and {test}\n"
         f"judge it:  refsim check softmax --backend {adapter}:backend\n"
-        f"progress:  refsim check --profile core --backend {adapter}:backend\n"
+        f"progress:  refsim check --profile core --profile dense-llm --backend {adapter}:backend\n"
         f'install:   [project.entry-points."{GROUP}"] {name} = "{name}:backend"'
     )
 

@@ -122,7 +122,13 @@ def _backend_options(command: Any) -> Any:
     help="Cases per operator and dtype.",
 )
 @click.option("--counters", is_flag=True, help="Print what all cases together cost, by kernel, to standard error.")
-@click.option("--profile", type=click.Choice(sorted(PROFILES)), help="The operators of a profile; says what is next.")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    type=click.Choice(sorted(PROFILES)),
+    help="The operators of a profile; may be repeated. Says which can be claimed, and what is next.",
+)
 @click.option(
     "--known", "known_file", type=click.Path(path_type=Path), help="List of known deviations (TOML), which do not fail."
 )
@@ -150,7 +156,7 @@ def check(
     seed: int,
     count: int,
     counters: bool,
-    profile: str | None,
+    profiles: tuple[str, ...],
     known_file: Path | None,
     isolated: bool,
     seconds: float,
@@ -165,9 +171,9 @@ def check(
     Exit status: 0 conforms, 1 does not, 2 wrong usage, 3 inconclusive or nothing ran.
     """
     with reported(debug):
-        if profile and operators:
-            raise UsageError(f"--profile {profile} names the operators; leave out {', '.join(operators)}")
-        asked = PROFILES[profile] if profile else operators
+        if profiles and operators:
+            raise UsageError(f"--profile {profiles[0]} names the operators; leave out {', '.join(operators)}")
+        asked = [name for profile in profiles for name in PROFILES[profile]] or operators
         records = chosen_operators(asked)
         chosen = chosen_dtypes(dtypes, records)
         destination = Destination(output)
@@ -191,8 +197,9 @@ def check(
                     progress=progress,
                     fresh=FRESH_CASES if isolated else 0,
                     known=known,
+                    spec=backend,
                 )
-        progress_lines = "\n".join(map(str, standings(report, profile, strict))) if profile else ""
+        progress_lines = "\n".join(map(str, standings(report, profiles, strict))) if profiles else ""
         _finish(report, strict, form, destination, debug, totals, progress_lines)
 
 
@@ -227,7 +234,7 @@ def replay(
         dtypes = list(dict.fromkeys(case.dtype for case in cases))
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged = backend_on(backend, records, device)
-            report = run_check(judged, [record.name for record in records], dtypes, cases=grouped)
+            report = run_check(judged, [record.name for record in records], dtypes, cases=grouped, spec=backend)
         _finish(report, strict, form, destination, debug)
 
 

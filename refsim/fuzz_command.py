@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from refsim.conformance.environment import environment
 from refsim.conformance.fuzz.profiles import PROFILES, seconds
 from refsim.conformance.isolation.options import isolated_backend
 from refsim.conformance.known import KnownDeviations, read_known
+from refsim.conformance.replay_command import words_for
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.verdicts import Report
 from refsim.destinations import Destination, kept_clean
@@ -178,7 +180,8 @@ def fuzz(
                         campaign.run()
                     except KeyboardInterrupt:  # what was found until now is worth its report
                         interrupted = True
-        results = tuple(row.result() for row in rows)
+        again = words_for(judged, backend)
+        results = tuple(replace(row.result(), again=again) for row in rows)
         report = Report(judged.name, judged.device, campaign.seed, results, environment(), known=known.entries)
         found = [failure for result in report.results for failure in result.failures if not failure.known]
         content = write([report], form, strict=strict, debug=debug, terminal=destination.is_terminal)

@@ -9,6 +9,8 @@ from refsim.conformance.backends import (
     RunResult,
     UsageError,
     load_backend,
+    promised,
+    usual_numerics,
 )
 from refsim.conformance.judge import Judge, Judgement
 from refsim.conformance.runner import check
@@ -31,4 +33,6 @@ __all__ = [
     "Verdict",
     "check",
     "load_backend",
+    "promised",
+    "usual_numerics",
 ]

@@ -13,9 +13,12 @@ from refsim.engine.options import LaunchOptions, current_options
 CASE = "{case}"
 
 
-def words_for(backend: Backend) -> tuple[str, ...]:
-    """The words of ``refsim replay`` for a backend as it runs now; `CASE` stands for the case."""
-    words = ["refsim", "replay", CASE, "--backend", backend.name]
+def words_for(backend: Backend, spec: str | None = None) -> tuple[str, ...]:
+    """The words of ``refsim replay`` for a backend as it runs now; `CASE` stands for the case.
+
+    The backend is named by ``spec``, as on the command line, or else by its name.
+    """
+    words = ["refsim", "replay", CASE, "--backend", spec or backend.name]
     if backend.device.startswith(("sim:", "cuda:")):
         words += ["--device", backend.device]
     options, usual = current_options(), LaunchOptions()

@@ -89,6 +89,7 @@ def check(
     progress: Progress | None = None,
     fresh: int = 0,
     known: KnownDeviations | None = None,
+    spec: str | None = None,
 ) -> Report:
     """Judge a backend.
 
@@ -111,6 +112,8 @@ def check(
         How many cases more each row gets at its end, with inputs that none had before.
     known : KnownDeviations, optional
         What is known not to be right: such a case is KNOWN.
+    spec : str, optional
+        What names the backend on the command line, where that is not its name.
 
     Returns
     -------
@@ -137,7 +140,8 @@ def check(
                 if not prepared:
                     prepared.extend(prepare(drawn, numerics))
                 thorough = cases is not None
-                results.append(check_row(backend, row, numerics, prepared, progress, thorough, known))
+                result = check_row(backend, row, numerics, prepared, progress, thorough, known)
+                results.append(replace(result, again=words_for(backend, spec)))
     return Report(backend.name, backend.device, seed, tuple(results), environment(), known=known.entries)
 
 
@@ -202,7 +206,6 @@ def check_row(
             Tried(item.case, outcome.verdict, outcome.margin, outcome.note)
             for item, outcome in zip(prepared, outcomes, strict=True)
         ),
-        again=words_for(backend),
     )
 
 

@@ -28,16 +28,16 @@ class Standing:
         count = len(self.conforming) + len(self.failing) + len(self.missing) + len(self.known)
         done = f"profile {self.profile}: {len(self.conforming)} of {count} operators conform"
         if self.claimed:
-            return f"{done}; it can be claimed"
-        parts = [done]
-        if self.failing:
-            parts.append(f"do not conform: {', '.join(self.failing)}")
-        if self.missing:
-            parts.append(f"not served: {', '.join(self.missing)}")
-        if self.known:
-            parts.append(f"deviate in known ways: {', '.join(self.known)}")
-        parts.append(f"next: {(self.failing or self.missing or self.known)[0]}")
-        return "; ".join(parts)
+            return f"{done}: it can be claimed"
+        parts = {
+            "conform": self.conforming,
+            "do not conform": self.failing,
+            "deviate in known ways": self.known,
+            "not served": self.missing,
+        }
+        lines = [f"  {name}: {', '.join(operators)}" for name, operators in parts.items() if operators]
+        following = (self.failing or self.missing or self.known)[0]
+        return "\n".join([done, *lines, f"  next: {following} (what it is: refsim ops {following})"])
 
 
 def standing(report: Report, profile: str, strict: bool = False) -> Standing:
@@ -59,7 +59,7 @@ def standing(report: Report, profile: str, strict: bool = False) -> Standing:
     return Standing(profile, tuple(conforming), tuple(failing), tuple(missing), tuple(known))
 
 
-def standings(report: Report, profile: str, strict: bool = False) -> Sequence[Standing]:
-    """The profile that was asked for, and every other one that the same report lets the backend claim."""
-    others = (standing(report, name, strict) for name in PROFILES if name != profile)
-    return [standing(report, profile, strict), *(other for other in others if other.claimed)]
+def standings(report: Report, profiles: Sequence[str], strict: bool = False) -> Sequence[Standing]:
+    """The profiles that were asked for, and every other one that the same report lets the backend claim."""
+    others = (standing(report, name, strict) for name in PROFILES if name not in profiles)
+    return [*(standing(report, name, strict) for name in profiles), *(other for other in others if other.claimed)]

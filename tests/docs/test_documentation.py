@@ -5,6 +5,7 @@ import json
 import re
 import runpy
 import shlex
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -40,8 +41,11 @@ def shown(text, folder):
 
 def same(printed, wanted):
     """Equal; in the documentation a line of … stands for any number of lines, … within a line for any text."""
-    pattern = re.escape(wanted.rstrip()).replace("…\n", "(.*\n)*?").replace("…", ".*")
-    return re.fullmatch(pattern, printed) is not None
+    lines = [
+        "(.*\n)*?" if line == "…" else re.escape(line).replace("…", ".*") + "\n"
+        for line in wanted.rstrip().splitlines()
+    ]
+    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in printed.rstrip().splitlines())) is not None
 
 
 def unmeasured(table):
@@ -49,9 +53,31 @@ def unmeasured(table):
     return re.sub(r"[\d.e-]+ +(?=[A-Z]{4})", "margin ", re.sub(r" +", " ", table)).strip()
 
 
+def patch(change, folder):
+    """Make a change that a page shows as a diff, without line numbers, in a file that it showed before."""
+    name, *hunks = re.split(r"^@@.*\n", change, flags=re.MULTILINE)
+    path = folder / re.search(r"^\+\+\+ (\S+)", name, re.MULTILINE)[1]
+    content = path.read_text(encoding="utf-8")
+    for hunk in hunks:
+        lines = [(line[:1], line[1:]) for line in hunk.splitlines(keepends=True)]
+        old, new = ("".join(text or "\n" for sign, text in lines if sign != gone) for gone in "+-")
+        assert content.count(old) == 1, f"the page has no text\n{old}\nbefore this change"
+        content = content.replace(old, new)
+    path.write_text(content, encoding="utf-8")
+
+
+def forget_modules(folder):
+    """The next command reads the files of the page anew, as a process of its own would."""
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(folder)):
+            del sys.modules[name]
+
+
 @pytest.mark.parametrize("page", EXAMPLES, ids=page_name)
 def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     ran = 0
     output = ""
     for language, body in blocks(page):
@@ -68,12 +94,17 @@ def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys)
             (tmp_path / body.split()[1]).write_text(body, encoding="utf-8")
         elif language == "text" and ran:
             assert same(output, body), f"{page_name(page)} shows\n{body}\nbut this is printed:\n{output}"
+        elif language == "diff":
+            patch(body, tmp_path)
         elif language == "console":
-            for command, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE):
+            for command, wanted, status in re.findall(
+                r"^\$ (.*)\n((?:(?!\$ ).*\n)*)(?:\$ echo \$\?\n(\d+)\n)?", body, re.MULTILINE
+            ):
                 if not command.startswith("refsim "):
                     continue  # installation: .ci/run runs these
+                forget_modules(tmp_path)
                 result = CliRunner().invoke(main, shlex.split(command)[1:])
-                assert result.exit_code == 0, result.output
+                assert result.exit_code == int(status or 0), result.output
                 printed = unmeasured(shown(result.stdout, tmp_path))
                 assert same(printed, unmeasured(wanted)), f"prints\n{result.stdout}"
     assert ran

@@ -60,8 +60,8 @@ def row(operator, verdict):
 
 def test_a_profile_is_claimed_where_every_operator_conforms():
     complete = Report("mine", "host", 0, tuple(row(name, Verdict.PASS) for name in PROFILES["core"]))
-    assert [str(one) for one in standings(complete, "core")] == [
-        f"profile core: {len(PROFILES['core'])} of {len(PROFILES['core'])} operators conform; it can be claimed"
+    assert [str(one) for one in standings(complete, ["core"])] == [
+        f"profile core: {len(PROFILES['core'])} of {len(PROFILES['core'])} operators conform: it can be claimed"
     ]
 
 
@@ -70,7 +70,7 @@ def test_what_fails_comes_before_what_is_missing():
     found = standing(Report("mine", "host", 0, (*results, row("matmul", Verdict.SUSPECT))), "core")
     assert (found.conforming, found.failing) == (("matmul",), ("softmax",))
     assert "sum" in found.missing
-    assert str(found).endswith("next: softmax")
+    assert str(found).endswith("\n  next: softmax (what it is: refsim ops softmax)")
     assert standing(Report("mine", "host", 0, (row("matmul", Verdict.SUSPECT),)), "core", strict=True).failing == (
         "matmul",
     )
@@ -91,8 +91,15 @@ def test_check_shows_the_progress_of_a_port(tmp_path):
     ]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 3, result.output
-    assert f"profile core: 1 of {len(PROFILES['core'])} operators conform; not served: sum" in result.output
-    assert "next: sum" in result.output
+    assert (
+        f"profile core: 1 of {len(PROFILES['core'])} operators conform\n  conform: softmax\n  not served: sum, mean"
+        in (result.output)
+    )
+    assert "\n  next: sum (what it is: refsim ops sum)" in result.output
+    assert "not served at all: sum, mean, max" in result.output
+    two = CliRunner().invoke(main, [*words, "--profile", "collective"])
+    assert "profile core: 1 of" in two.output
+    assert f"profile collective: 0 of {len(PROFILES['collective'])} operators conform" in two.output
     both = CliRunner().invoke(main, [*words, "softmax"])
     assert both.exit_code == 2
     assert "--profile" in both.output

@@ -1,6 +1,14 @@
 """Backends: the implementations that the judge can be pointed at, and how they are found."""
 
-from refsim.conformance.backends.backend import Backend, Capability, Refused, RunResult, UsageError
+from refsim.conformance.backends.backend import (
+    Backend,
+    Capability,
+    Refused,
+    RunResult,
+    UsageError,
+    promised,
+    usual_numerics,
+)
 from refsim.conformance.backends.functions import FunctionBackend
 from refsim.conformance.backends.kernels import KernelBackend
 from refsim.conformance.backends.loading import load_backend
@@ -14,4 +22,6 @@ __all__ = [
     "RunResult",
     "UsageError",
     "load_backend",
+    "promised",
+    "usual_numerics",
 ]

@@ -10,8 +10,7 @@ ADAPTER = '''"""Backend {name} for refsim: each operator as a user of {name} wou
 
 import numpy as np
 
-from refsim.conformance import Capability, Refused, RunResult
-from refsim.conformance.backends.backend import promised, usual_numerics
+from refsim.conformance import Capability, Refused, RunResult, promised, usual_numerics
 
 
 def softmax(inputs, params):

@@ -48,9 +48,12 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
     # A narrow terminal wraps the lines; cut-off names and verdicts would say nothing.
     console.width = max(console.width, table.__rich_measure__(console, console.options.update(width=10_000)).maximum)
     console.print(table)
+    absent = [result.operator for result in report.results if _not_served(result)]
     for result in report.results:
-        if result.verdict is not Verdict.PASS:
+        if result.verdict is not Verdict.PASS and (len(absent) == 1 or not _not_served(result)):
             console.print(_paragraph(result, debug), soft_wrap=True)
+    if len(absent) > 1:
+        console.print(f"\n[bold]not served at all:[/bold] {escape(', '.join(absent))}", soft_wrap=True)
     if report.outdated:
         console.print("\n[bold]The list of known deviations is not true any more:[/bold]")
     for entry in report.outdated:
@@ -58,6 +61,11 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
     if not report.results:
         console.print("nothing ran: the backend serves none of the operators and dtypes asked for")
     return buffer.getvalue()
+
+
+def _not_served(result: Result) -> bool:
+    """Whether the backend has nothing for the operator."""
+    return result.verdict is Verdict.UNSUPPORTED and not result.cases and not result.refused
 
 
 def _paragraph(result: Result, debug: bool) -> str:
