@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from oracle.operator import operator
+from oracle.ops.attention_parts import segments
 from oracle.signature import Array, Floats, InputError, Integers, Output
 from oracle.vocabulary import accumulate, sigmoid
 
@@ -18,6 +19,15 @@ def _past_fits(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | Non
     if sizes["past"] != sizes["width"] - 1:
         return f"state holds {sizes['past']} inputs; width = {sizes['width']} taps need {sizes['width'] - 1}"
     return None
+
+
+def occupied(slots: Array, operator: str) -> tuple[Array, Array]:
+    """Which sequences have a slot, and which one; no slot may be named twice."""
+    here = np.flatnonzero(slots >= 0)
+    used = slots[here]
+    if len(np.unique(used)) < len(used):
+        raise InputError(f"{operator}: slots = {slots.tolist()} names a slot twice; each sequence has its own")
+    return here, used
 
 
 def _convolved(known: Any, weight: Any, bias: Any, activation: str) -> Any:
@@ -147,15 +157,90 @@ def causal_conv1d_update(
     <BLANKLINE>
            [[5., 6.]]]))
     """
-    here = np.flatnonzero(slots >= 0)
-    used = slots[here]
-    if len(np.unique(used)) < len(used):
-        raise InputError(
-            f"causal_conv1d_update: slots = {slots.tolist()} names a slot twice; each sequence has its own"
-        )
+    here, used = occupied(slots, "causal_conv1d_update")
     known = np.concatenate([state[used], x[here]], axis=-1)
     out: Any = np.zeros_like(x)
     out[here] = _convolved(known, weight, bias, activation)
     new_state: Any = state.copy()
     new_state[used] = known[..., x.shape[-1] :]
+    return out, new_state
+
+
+def _packed_fits(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
+    if sizes["boundaries"] != sizes["batch"] + 1:
+        return f"cu_seqlens holds {sizes['boundaries']} boundaries; batch = {sizes['batch']} sequences need one more"
+    return _past_fits(sizes, params)
+
+
+@operator(family="recurrent", check=_packed_fits)
+def causal_conv1d_varlen(
+    x: Annotated[Array, Floats("dim tokens")],
+    weight: Annotated[Array, Floats("dim width")],
+    state: Annotated[Array, Floats("slots dim past")],
+    cu_seqlens: Annotated[Array, Integers("boundaries", dtype="int32")],
+    slots: Annotated[Array, Integers("batch", below="slots", low=-1)],
+    bias: Annotated[Array, Floats("dim")] | None = None,
+    fresh: Annotated[Array, Integers("batch", below=2)] | None = None,
+    *,
+    activation: Literal["none", "silu"] = "none",
+) -> tuple[Annotated[Array, Output("out", like="x")], Annotated[Array, Output("new_state", like="x")]]:
+    """`causal_conv1d` of packed sequences: ``out[:, s] = act(conv([state[slot], x[:, s]]))`` for each sequence s.
+
+    Parameters
+    ----------
+    x : array (dim, tokens)
+        Sequences end to end, one channel after the other; float16, bfloat16, float32 or float64.
+    weight : array (dim, width)
+        Taps of each channel, the oldest input's first; x's dtype.
+    state : array (slots, dim, past)
+        The width - 1 inputs before the first of every sequence that is kept, oldest first; x's dtype.
+    cu_seqlens : int32 array (boundaries,)
+        Sequence s has tokens ``cu_seqlens[s]`` up to, not including, ``cu_seqlens[s + 1]``: rising from 0 to tokens
+        (vLLM: ``query_start_loc``).
+    slots : int32 or int64 array (batch,)
+        Slot of each sequence (vLLM: ``cache_indices``), no slot twice; -1 for padding.
+    bias : array (dim,), optional
+        Added to every sum; x's dtype.
+    fresh : int32 or int64 array (batch,), optional
+        1 where a sequence begins here: its state counts as 0 and is not read (vLLM: ``has_initial_state`` is False).
+    activation : "none" or "silu"
+        What the sum goes through.
+
+    Returns
+    -------
+    out : array (dim, tokens)
+        x's dtype; 0 for padding (vLLM leaves it unwritten).
+    new_state : array (slots, dim, past)
+        The state with the slots of these sequences moved on; all others as they were, bit for bit.
+
+    Notes
+    -----
+    Rounding points: as of `causal_conv1d`.
+
+    Raises
+    ------
+    InputError
+        Boundaries that do not rise from 0 to tokens, a slot that is named twice or outside the state, no taps, or a
+        state that does not hold width - 1 inputs.
+
+    Source: vLLM, ``causal_conv1d_fn``; Dao-AILab, ``causal_conv1d_varlen_states``.
+
+    Examples
+    --------
+    >>> x, state = np.array([[1.0, 2.0, 3.0]]), np.array([[[10.0]], [[20.0]]])
+    >>> taps, boundaries = np.array([[1.0, 100.0]]), np.array([0, 1, 3], np.int32)
+    >>> causal_conv1d_varlen(x, taps, state, boundaries, np.array([1, 0]))
+    (array([[120., 210., 302.]]), array([[[3.]],
+    <BLANKLINE>
+           [[1.]]]))
+    """
+    sequences = segments(cu_seqlens, x.shape[-1], "cu_seqlens")
+    here, used = occupied(slots, "causal_conv1d_varlen")
+    out: Any = np.zeros_like(x)
+    new_state: Any = state.copy()
+    for s, slot in zip(here, used, strict=True):
+        before = np.zeros_like(state[slot]) if fresh is not None and fresh[s] else state[slot]
+        known = np.concatenate([before, x[:, sequences[s]]], axis=-1)
+        out[:, sequences[s]] = _convolved(known[np.newaxis], weight, bias, activation)[0]
+        new_state[slot] = known[:, known.shape[-1] - state.shape[-1] :]
     return out, new_state

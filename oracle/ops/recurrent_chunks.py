@@ -1,4 +1,4 @@
-"""The gated delta rule solved for a chunk of steps at once, as kernels for long sequences have it."""
+"""Linear recurrences solved for a chunk of steps at once, as kernels for long sequences have it."""
 
 from __future__ import annotations
 
@@ -43,3 +43,17 @@ def _chunk(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, scale: float) 
     left = np.exp(sums[..., -1:] - sums)[..., np.newaxis]
     new = state * decay[:, :, -1:] + np.swapaxes(k * left, -1, -2) @ updates
     return out, new
+
+
+def scan_in_chunks(decays: list[Any], additions: list[Any], maps: Any, state: Any, size: int) -> tuple[Any, Any]:
+    """Outputs and final state of a selective scan whose steps are joined within chunks of `size`, in any order.
+
+    The state is a sum over the steps of the chunk: what each of them added, times the product of all later decays.
+    """
+    outputs, terms = [], [state]
+    for t, (decay, added) in enumerate(zip(decays, additions, strict=True)):
+        terms = [state] if t % size == 0 else terms
+        terms = [*(term * decay for term in terms), added]
+        state = np.sum(np.stack(terms), axis=0)
+        outputs.append((state @ maps[:, :, t, np.newaxis])[..., 0])
+    return np.stack(outputs, axis=-1), state

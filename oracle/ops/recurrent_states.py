@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from oracle.operator import operator
-from oracle.ops.recurrent_chunks import delta_rule_in_chunks
+from oracle.ops.recurrent_chunks import delta_rule_in_chunks, scan_in_chunks
 from oracle.signature import Array, Floats, Output
 from oracle.vocabulary import chain, in_chunks, rsqrt, scaled, sigmoid, softplus
 
@@ -136,7 +136,8 @@ def selective_scan(
     Notes
     -----
     Rounding points: every product, sum and function in the compute type, the sum over n in any order; the state stays
-    there from step to step; ``out`` once to x's dtype.
+    there from step to step; ``out`` once to x's dtype. Kernels that join steps in other orders (the scan of a block of
+    threads, as in ``selective_scan_fn``) must declare that freedom (``float32_chunked``).
 
     Raises
     ------
@@ -155,12 +156,15 @@ def selective_scan(
     step = dt if dt_bias is None else dt + dt_bias[:, np.newaxis]
     if dt_softplus:
         step = softplus(step)
-    out: Any = np.zeros_like(x)
+    start, out = state, np.zeros_like(x)
+    decays, additions = [], []
     for t in range(x.shape[-1]):
         now = step[..., t, np.newaxis]
-        added = chain(now, b[:, np.newaxis, :, t], x[..., t, np.newaxis])
-        state = state * np.exp(now * a) + added
+        decays.append(np.exp(now * a))
+        additions.append(chain(now, b[:, np.newaxis, :, t], x[..., t, np.newaxis]))
+        state = state * decays[t] + additions[t]
         out[..., t] = (state @ c[:, :, t, np.newaxis])[..., 0]
+    out, state = in_chunks((out, state), lambda size: scan_in_chunks(decays, additions, c, start, size), x.shape[-1])
     if d is not None:
         out = out + x * d[:, np.newaxis]
     if z is not None:

@@ -139,6 +139,18 @@ class Scan:
     stale_state: bool = False
     last_missed: bool = False
     state_to: str = ""
+    doubling: bool = False
+
+
+def _doubled(decays: list[Array], added: list[Array], start: Array) -> list[Array]:
+    """States after each step by an associative scan: pairs of maps, then of pairs; at last the first state."""
+    stride = 1
+    while stride < len(decays):
+        late = range(stride, len(decays))
+        new = [(decays[t] * decays[t - stride], decays[t] * added[t - stride] + added[t]) for t in late]
+        decays, added = [*decays[:stride], *(d for d, _ in new)], [*added[:stride], *(a for _, a in new)]
+        stride *= 2
+    return [decay * start + more for decay, more in zip(decays, added, strict=True)]
 
 
 def _sigmoid(x: Array, style: Scan) -> Any:
@@ -154,14 +166,17 @@ def scan(inputs: tuple[Any, ...], params: dict[str, Any], style: Scan) -> tuple[
     if (params["dt_softplus"] or style.always_soft) and not style.never_soft:
         step = np.where(step > 20, step, np.log1p(style.exponential(np.minimum(step, 20))))
     state, out = start.copy(), np.zeros(x.shape, np.float32)
+    decays, additions = [], []
     for t in range(x.shape[-1]):
         now, into, value = step[..., t, np.newaxis], b[:, np.newaxis, :, t], x[..., t, np.newaxis]
-        decay = style.exponential(np.float32(0) * a + 0 * now if style.no_decay else now * a)
+        decays.append(style.exponential(np.float32(0) * a + 0 * now if style.no_decay else now * a))
         if style.no_step:
-            added = into * value
+            additions.append(into * value)
         else:
-            added = (now * into) * value if not style.step_on_map else (now * value) * into
-        seen, state = state, state * decay + added
+            additions.append((now * into) * value if not style.step_on_map else (now * value) * into)
+    doubled = _doubled(decays, additions, start) if style.doubling else []
+    for t, (decay, added) in enumerate(zip(decays, additions, strict=True)):
+        seen, state = state, doubled[t] if doubled else state * decay + added
         if style.state_to:
             state = round_to(state, style.state_to).astype(np.float32)
         terms = (seen if style.out_before else state) * c[:, np.newaxis, :, t]
@@ -197,18 +212,29 @@ WRONG_SCANS: dict[str, tuple[Scan, str]] = {
 }
 
 
-def _scan(register: Any, name: str, style: Scan, flaw: str) -> None:
+def _scan(register: Any, name: str, style: Scan, flaw: str, **facts: Any) -> None:
     def selective_scan(*inputs: Any, **params: Any) -> tuple[Array, Array]:
         return scan(inputs, params, style)
 
     selective_scan.__doc__ = flaw
-    register("selective_scan", name=name)(selective_scan)
+    register("selective_scan", name=name, **facts)(selective_scan)
 
 
 for _name, (_way, _flaw) in SCANS.items():
     _scan(control, _name, _way, _flaw)
 for _name, (_way, _flaw) in WRONG_SCANS.items():
     _scan(mutant, _name, _way, _flaw)
+
+
+_scan(control, "doubling", Scan(doubling=True), "Steps are joined two by two.", numerics="float32_chunked")
+_scan(
+    control,
+    "doubling_tree",
+    Scan(doubling=True, total=pairwise, exponential=exp_by_exp2),
+    "Steps are joined two by two, sums go by trees.",
+    numerics="float32_chunked",
+)
+_scan(mutant, "doubling_undeclared", Scan(doubling=True), "Steps are joined two by two, in spite of what is promised.")
 
 
 @mutant("selective_scan", dtypes=("float32",), relation="sequences_in_any_place")

@@ -63,9 +63,10 @@ def test_chunks_are_the_rule_step_by_step(size):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
 
 
-def test_chunks_must_be_declared():
-    case = make_cases("gated_delta_rule", "float32", 1, seed=0)[0]
-    record = find_operator("gated_delta_rule")
+@pytest.mark.parametrize("name", ["gated_delta_rule", "selective_scan"])
+def test_chunks_must_be_declared(name):
+    case = make_cases(name, "float32", 1, seed=0)[0]
+    record = find_operator(name)
     steps, chunks = (
         record.expect(case.inputs(), case.params, NUMERICS[name]) for name in ("float32", "float32_chunked")
     )

@@ -18,7 +18,7 @@ CLASSES = (
 )  # fmt: skip
 
 
-def _slots(rng: np.random.Generator, batch: int, slots: int, holes: float) -> Array:
+def drawn_slots(rng: np.random.Generator, batch: int, slots: int, holes: float) -> Array:
     """Different slots in random order, some of the sequences padding."""
     order = rng.permutation(max(slots, batch))[:batch]
     elsewhere = (order >= slots) | (rng.random(batch) < holes)
@@ -42,7 +42,7 @@ def _conv_draw(name: str, holes: float = 0.3, poisoned: bool = False) -> Draw:
             if poisoned:
                 inputs["state"] = np.where(fresh[:, np.newaxis, np.newaxis] == 1, np.nan, inputs["state"])
         if "slots" in shapes:
-            inputs["slots"] = _slots(rng, batch, shapes["state"][0], holes)
+            inputs["slots"] = drawn_slots(rng, batch, shapes["state"][0], holes)
             if poisoned:
                 inputs["x"] = np.where(inputs["slots"][:, np.newaxis, np.newaxis] < 0, np.nan, inputs["x"])
         if "bias" in shapes:
