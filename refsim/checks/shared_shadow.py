@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from refsim.engine.views import View
 
 
-LOG_LIMIT = 64
+LOG_LIMIT = 64  # reads of one address per lane that are kept, in the interval at hand
+LOG_ENTRIES = 256
 
 
 class SharedShadow:
@@ -30,6 +31,8 @@ class SharedShadow:
         self.batch = batch
         self.run = batch.run
         self.columns = batch.columns
+        self.racecheck = batch.run.racecheck
+        self.log_limit = LOG_LIMIT * batch.everything.size
         self.wide = False
         self.tag = np.zeros(size, np.int64)
         self.initialized = not batch.run.initcheck
@@ -75,10 +78,12 @@ class SharedShadow:
 
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check a read against earlier writes and remember it for later ones."""
+        bar = self.batch.bar
         serial = self.run.operation(site)
         if self.in_flight is not None:
             self._check_in_flight(lanes, view, address, serial)
-        if not (self.initialized and self.last_write < self.batch.interval_start(lanes)):
+        start = bar if type(bar) is int else self.batch.interval_start(lanes)
+        if not self.initialized or self.last_write >= start:
             cells = self._cells(lanes, address)
             tag = self.tag.take(cells)
             if not self.initialized and not tag.all():
@@ -86,10 +91,10 @@ class SharedShadow:
             self._check_writers(lanes, view, address, tag, serial)
             if self.foreign is not None:
                 self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
-        if self.run.racecheck:
+        if self.racecheck:
             self.log.append((serial, lanes, (address, view)))
-            self.logged += lanes.size
-            if self.logged > LOG_LIMIT * self.batch.everything.size:
+            self.logged += 1 if type(address) is int else address.size
+            if self.logged > self.log_limit or len(self.log) > LOG_ENTRIES:
                 self._spill()
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
@@ -100,7 +105,7 @@ class SharedShadow:
         cells = self._cells(lanes, address)
         self.last_write = self.last_plain = serial
         mine = (serial << SHIFT) | (self._threads(lanes) + 1)
-        if self.run.racecheck:
+        if self.racecheck:
             before = self.tag.take(cells)
             if int(before.max()) >= self.batch.interval_start(lanes) << SHIFT:
                 self._rewrite(lanes, view, address, cells, before, serial, value)
@@ -113,7 +118,7 @@ class SharedShadow:
             self.plain[cells] = mine
         if self.batch.copying:
             self._copy(lanes, address, cells, mine, serial)
-        if self.run.racecheck:
+        if self.racecheck:
             kept = self.tag.take(cells).reshape(-1)
             lost = kept != mine.reshape(-1)
             if lost.any():
@@ -172,7 +177,7 @@ class SharedShadow:
     def _check_in_flight(self, lanes: LaneSet, view: View, address: Any, serial: int) -> None:
         """Report cells whose asynchronous copy has not been waited for, whichever thread made it."""
         tag = self.in_flight.take(self._cells(lanes, address))
-        if self.run.racecheck and tag.any():
+        if self.racecheck and tag.any():
             conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
             conflict.with_threads(tag != 0, (tag & AGENT) - 1, tag >> SHIFT, earlier=True)
 
@@ -205,7 +210,7 @@ class SharedShadow:
         tag = self.tag.take(cells)
         if not self.initialized and not tag.all():
             self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
-        if self.run.racecheck:
+        if self.racecheck:
             if self.plain is None:
                 self.plain = self.tag.copy()
             self._check_writers(lanes, view, address, self.plain.take(cells), serial)
@@ -232,7 +237,7 @@ class SharedShadow:
         return lanes.shape if self.wide else (lanes.shape[0], 1)
 
     def _check_writers(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int) -> None:
-        if not self.run.racecheck or int(tag.max()) < (self.batch.interval_start(lanes) << SHIFT):
+        if not self.racecheck or int(tag.max()) < (self.batch.interval_start(lanes) << SHIFT):
             return
         interval = self._interval(lanes)
         suspects = (tag >= interval << SHIFT) & ((tag & AGENT) != self._threads(lanes) + 1)
@@ -346,4 +351,4 @@ class SharedShadow:
         """Drop logged reads whose interval has ended in all the blocks that read."""
         start = self.batch.interval_start
         self.log = [entry for entry in self.log if entry[0] >= start(entry[1])]
-        self.logged = sum(entry[1].size for entry in self.log)
+        self.logged = sum(1 if type(address) is int else address.size for _, _, (address, _) in self.log)

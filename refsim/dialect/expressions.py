@@ -24,9 +24,10 @@ class Const(Expr):
 
 @dataclass(frozen=True)
 class Var(Expr):
-    """A local variable, a parameter or an index such as ``threadIdx.x``."""
+    """A local variable, a parameter or an index such as ``threadIdx.x``; an integer's magnitude is at most 2**bits."""
 
     name: str
+    bits: int = 63
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,8 @@ class CodeGenerator(LaneExpressions):
         if element is None:
             self.emit(f"store_at(S, {site}, {pointer}, {dtype!r}, {value})")
         else:
-            self.emit(f"store_element(S, {site}, {element[0]}, {element[1]}, {dtype!r}, {value})")
+            base, *index = element
+            self.emit(f"store_element(S, {site}, {base}, {' + '.join(filter(None, index))}, {dtype!r}, {value})")
 
     def _align(self, s: Align) -> None:
         site = self.site(s.place, "access to", "access", s.pointer)

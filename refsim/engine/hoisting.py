@@ -7,8 +7,10 @@ index that is the same array in every trip is bounds-checked once (`refsim.engin
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 from refsim.dialect import (
+    ITEM_BYTES,
     Assign,
     Binary,
     Block,
@@ -19,12 +21,14 @@ from refsim.dialect import (
     Expr,
     If,
     Load,
+    LoadAt,
     Loop,
-    Place,
+    PointerAdd,
     PointerType,
     Program,
     Stmt,
     Store,
+    StoreAt,
     Type,
     Unary,
     Var,
@@ -34,6 +38,9 @@ from refsim.dialect import (
     walk_statements,
 )
 from refsim.engine.unrolling import assigned, rewritten
+from refsim.engine.widths import bit_width, may_overflow, multiples
+
+PREFIX = "h$"  # of the variables that hold what was hoisted
 
 
 def hoisted(program: Program, types: dict[str, Type]) -> tuple[Program, dict[str, Type]]:
@@ -100,6 +107,18 @@ def _is_uniform(e: Expr, uniform: set[str] | frozenset[str]) -> bool:
     )
 
 
+def _sum(terms: list[tuple[Expr | None, int]], size: int) -> Expr:
+    """The sum of terms (index or None for 1, factor), each times a size."""
+    parts: list[Expr] = []
+    for index, factor in terms:
+        number = Const(type="int64", value=factor * size)
+        if index is None:
+            parts.append(number)
+        else:
+            parts.append(index if factor * size == 1 else Binary(type="int64", op="*", left=index, right=number))
+    return reduce(lambda left, right: Binary(type="int64", op="+", left=left, right=right), parts)
+
+
 class _Hoister:
     def __init__(self, program: Program) -> None:
         self.uniform = uniform_variables(program)
@@ -107,7 +126,6 @@ class _Hoister:
         self.names: dict[Expr, str] = {}
         self.before: list[Stmt] = []
         self.changing: frozenset[str] = frozenset()
-        self.place: Place | None = None
 
     def body(self, statements: list[Stmt]) -> list[Stmt]:
         """A statement list with what its loops repeat moved in front of them, inner loops first."""
@@ -128,8 +146,22 @@ class _Hoister:
             return [s]
         self.changing = frozenset(assigned([s]))
         self.before, self.names = [], {}
-        body = [self._statement(part) for part in s.body]
+        rest = [part for part in s.body if not self._moved_on(part)]
+        body = [self._statement(part) for part in rest]
         return [*self.before, Loop(s.label, s.condition, body, s.step, s.place)]
+
+    def _moved_on(self, s: Stmt) -> bool:
+        """Move what came out of an inner loop out of this one too, where it can."""
+        if not isinstance(s, Assign) or s.name not in self.types or not self._stays(s.value):
+            return False
+        self.names.setdefault(s.value, s.name)
+        self.before.append(s)
+        return True
+
+    def _stays(self, e: Expr) -> bool:
+        """True if an expression has variables, and the loop changes none of them."""
+        names = {part.name for part in walk_expressions(e) if isinstance(part, Var)}
+        return bool(names) and not names & self.changing
 
     def _even(self, condition: Expr) -> bool:
         """True if all threads leave a loop with this condition together."""
@@ -142,9 +174,10 @@ class _Hoister:
         """A statement of the loop's own level; those of nested branches and loops stay as they are."""
         if isinstance(s, (If, Block, Loop)):
             return s
-        self.place = getattr(s, "place", None)
         if isinstance(s, Store):
             s = replace(s, index=tuple(self._index(i) for i in s.index))
+        if isinstance(s, StoreAt):
+            s = replace(s, pointer=self._pointer(s.pointer, str(s.value.type)))
         return rewritten(s, self._accesses)
 
     def _accesses(self, e: Expr) -> Expr:
@@ -152,17 +185,42 @@ class _Hoister:
         e = rewritten(e, self._accesses)
         if isinstance(e, Load):
             return replace(e, index=tuple(self._index(i) for i in e.index))
+        if isinstance(e, LoadAt):
+            return replace(e, pointer=self._pointer(e.pointer, str(e.type)))
         return e
+
+    def _pointer(self, e: Expr, dtype: str) -> Expr:
+        """A pointer to elements of a type with the invariant terms of its offset added up before the loop."""
+        if not isinstance(e, PointerAdd):
+            return e
+        e = replace(e, pointer=self._pointer(e.pointer, dtype))
+        size = ITEM_BYTES[dtype]
+        terms = multiples(e.offset, size)
+        if terms is None:
+            return e
+        fixed = [term for term in terms if term[0] is None or self._is_ready(term[0])]
+        worth = [term for term in fixed if term[0] is not None and (term[1] != 1 or isinstance(term[0], Binary))]
+        if not worth:
+            return e
+        moving = [term for term in terms if term not in fixed]
+        return replace(e, offset=_sum([*moving, (self._variable(_sum(fixed, 1)), 1)], size))
+
+    def _is_ready(self, e: Expr) -> bool:
+        """True if an index can be computed before the loop, and has no overflow that would be reported here."""
+        return is_free(e) and self._stays(e) and not may_overflow(e)
+
+    def _variable(self, e: Expr) -> Var:
+        """The variable that holds an expression before the loop."""
+        if e not in self.names:
+            self.names[e] = name = f"{PREFIX}{len(self.types)}"
+            self.types[name] = e.type
+            self.before.append(Assign(name, e))
+        return Var(type=e.type, name=self.names[e], bits=bit_width(e))
 
     def _index(self, e: Expr) -> Expr:
         """A subscript whose largest invariant sums and products are variables from before the loop."""
         if not isinstance(e, (Binary, Convert)):
             return e
-        names = {part.name for part in walk_expressions(e) if isinstance(part, Var)}
-        if isinstance(e, Binary) and is_free(e) and names and not names & self.changing:
-            if e not in self.names:
-                self.names[e] = name = f"h${len(self.types)}"
-                self.types[name] = e.type
-                self.before.append(Assign(name, e))
-            return Var(type=e.type, name=self.names[e])
+        if isinstance(e, Binary) and is_free(e) and self._stays(e):
+            return self._variable(e)
         return rewritten(e, self._index)

@@ -12,6 +12,7 @@ import numpy as np
 from refsim.dialect import (
     COMPLEX,
     FLOATS,
+    INDICES,
     INTEGERS,
     ITEM_BYTES,
     ArrayType,
@@ -54,10 +55,12 @@ from refsim.dialect import (
     walk_statements,
 )
 from refsim.engine import intrinsics, pointer_bits, pointers, rearranged, shared_addresses
+from refsim.engine.hoisting import PREFIX
 from refsim.engine.joins import rejoin
 from refsim.engine.lane_functions import add_product, logical_not, select, select_uint64, unite, wrap_int64
 from refsim.engine.lane_types import bitcast
 from refsim.engine.liveness import Liveness
+from refsim.engine.widths import MAGNITUDE_BITS, bit_width, combined_bits, keeps_number, multiples
 from refsim.errors import UnsupportedError
 
 
@@ -121,51 +124,11 @@ BINARY_NAMES = {
 }  # fmt: skip
 
 
-MAGNITUDE_BITS = {"int8": 7, "uint8": 8, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "bool": 1}
-
-
-def bit_width(e: Expr) -> int:
-    """A number of bits b such that an integer expression's magnitude is at most 2**b; 63 where unknown."""
-    return min(_unwrapped_bits(e), MAGNITUDE_BITS.get(str(e.type), 63))
-
-
-def _unwrapped_bits(e: Expr) -> int:
-    if isinstance(e, Const):
-        return int(e.value).bit_length()
-    if isinstance(e, Var):
-        return 11 if e.name.startswith(("threadIdx.", "blockDim.")) or e.name == "laneid" else 63
-    if isinstance(e, Convert):
-        return bit_width(e.value) if e.value.type in MAGNITUDE_BITS or e.value.type == "int64" else 63
-    if isinstance(e, Dim):
-        return 40
-    if isinstance(e, Binary):
-        left, right = bit_width(e.left), bit_width(e.right)
-        if e.op in ("+", "-", "*"):
-            return combined_bits(e.op, left, right)
-        if e.op in ("//", ">>", "div"):
-            return left
-        if e.op in ("%", "&", "rem"):
-            return max(left, right) if e.op == "&" else right
-    return 63
-
-
-def combined_bits(op: str, left: int, right: int) -> int:
-    """Bits of a sum, difference or product from those of its operands."""
-    return left + right if op == "*" else max(left, right) + 1
-
-
-def _multiples(offset: Expr, size: int) -> list[tuple[Expr | None, int]] | None:
-    """A byte offset as terms (index or None for 1, factor in elements); None if it has no such form."""
-    if isinstance(offset, Const):
-        return [(None, offset.value // size)] if offset.value % size == 0 else None
-    if isinstance(offset, Binary) and offset.op == "+":
-        left, right = _multiples(offset.left, size), _multiples(offset.right, size)
-        return None if left is None or right is None else left + right
-    if isinstance(offset, Binary) and offset.op == "*":
-        for index, factor in ((offset.left, offset.right), (offset.right, offset.left)):
-            if isinstance(factor, Const) and factor.value % size == 0 and bit_width(index) + 8 < 63:
-                return [(index, factor.value // size)]
-    return None
+def lasting(e: Expr) -> bool:
+    """True for an index of a thread, or a variable from before a loop: the same array time after time."""
+    while isinstance(e, Convert) and keeps_number(e):
+        e = e.value
+    return isinstance(e, Var) and (e.name in INDICES or e.name.startswith(PREFIX))
 
 
 def _fits(source: str, target: str) -> bool:
@@ -208,6 +171,7 @@ class LaneExpressions:
             "unite": unite,
             "load_at": pointers.load,
             "load_element": pointers.load_element,
+            "load_sum": pointers.load_sum,
             "store_at": pointers.store,
             "store_element": pointers.store_element,
             "atomic_at": pointers.atomic,
@@ -298,7 +262,7 @@ class LaneExpressions:
             inner = self.index_value(e.value, self.place, self.indexed)
         else:
             inner = self.expression(e.value)
-        if source == target or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
+        if source == target or keeps_number(e) or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
             return inner
         name = f"from_{source}_to_{target}"
         self.namespace[name] = intrinsics.converter(source, target)
@@ -495,27 +459,39 @@ class LaneExpressions:
         if element is None:
             call = f"load_at(S, {site}, {self.expression(e.pointer)}, {str(e.type)!r})"
         else:
-            call = f"load_element(S, {site}, {element[0]}, {element[1]}, {str(e.type)!r})"
+            base, fixed, moving = element
+            if fixed and moving:
+                call = f"load_sum(S, {site}, {base}, {fixed}, {moving}, {str(e.type)!r})"
+            else:
+                call = f"load_element(S, {site}, {base}, {fixed or moving}, {str(e.type)!r})"
         result = self.fresh()
         self.access_point(site, e.pointer)
         self.emit(f"{result} = {call}")
         return result
 
-    def element(self, pointer: Expr, dtype: str) -> tuple[str, str] | None:
-        """A pointer as a base and an index in elements, where every offset is written as a multiple of the size."""
+    def element(self, pointer: Expr, dtype: str) -> tuple[str, str, str] | None:
+        """A pointer as a base and an index in elements, where every offset is written as a multiple of the size.
+
+        The index is the sum of two: a variable that stays the same array for many accesses, and the rest. Either may
+        be empty.
+        """
+        fixed = ""
         indices: list[str] = []
         while isinstance(pointer, PointerAdd):
-            parts = _multiples(pointer.offset, ITEM_BYTES[dtype])
+            parts = multiples(pointer.offset, ITEM_BYTES[dtype])
             if parts is None:
                 return None
             for index, factor in parts:
                 if index is None:
                     indices.append(str(factor))
+                    continue
+                source = self.offset(index, pointer.pointer)
+                if factor == 1 and not fixed and lasting(index):
+                    fixed = source
                 else:
-                    source = self.offset(index, pointer.pointer)
                     indices.append(source if factor == 1 else f"{source} * {factor}")
             pointer = pointer.pointer
-        return (self.expression(pointer), " + ".join(indices)) if indices else None
+        return (self.expression(pointer), fixed, " + ".join(indices)) if fixed or indices else None
 
     def _e_bitcast(self, e: Bitcast) -> str:
         source, target = str(e.value.type), str(e.type)

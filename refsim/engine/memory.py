@@ -131,16 +131,13 @@ class SharedMemory:
         data = view.data
         if self.shadow is not None:
             self.shadow.read(lanes, view, address, site)
-        if lanes.flat is None and (
-            type(address) is int or (address.shape[1] == 1 and lanes.shape[1] * 2 > self.columns)
-        ):
-            if type(address) is int:
-                value = data[address : address + 1]
-                value = value.copy() if lanes.cols is None else value.take(lanes.cols, axis=1)
-            else:
-                value = data.take(address.reshape(-1), axis=0, mode="wrap")
-                if lanes.cols is not None:
-                    value = value.take(lanes.cols, axis=1)
+        if lanes.flat is None and type(address) is int:
+            value = data[address : address + 1]
+            value = value.copy() if lanes.cols is None else value.take(lanes.cols, axis=1)
+        elif lanes.flat is None and address.shape[1] == 1 and lanes.shape[1] * 2 > self.columns:
+            value = data.take(address.reshape(-1), axis=0, mode="wrap")
+            if lanes.cols is not None:
+                value = value.take(lanes.cols, axis=1)
         else:
             value = data.reshape(-1).take(self._flat_address(lanes, address), mode="wrap")
         return value.astype(np.int64) if view.dtype in NARROW else value

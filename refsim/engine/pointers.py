@@ -189,6 +189,22 @@ def load_element(lanes: LaneSet, site: int, base: Any, index: Any, dtype: str) -
     return base.memory.read(lanes, view, position, site)
 
 
+def load_sum(lanes: LaneSet, site: int, base: Any, fixed: Any, moving: Any, dtype: str) -> Any:
+    """`load_element` at the sum of an index that is the same array time after time, and one that is not."""
+    if type(base) is not Pointer or type(base.offset) is not int or type(moving) is not int:
+        return load_element(lanes, site, base, fixed + moving, dtype)
+    view = base.memory.window(dtype)
+    key = (id(fixed), base.offset, moving)
+    known = view.sums.get(key)
+    if known is not None and known[0] is fixed:
+        return base.memory.read(lanes, view, known[1], site)
+    found = _element(base, fixed + moving, dtype)
+    if found is None:
+        return load_element(lanes, site, base, fixed + moving, dtype)
+    view.remember(key, fixed, found[1])
+    return base.memory.read(lanes, view, found[1], site)
+
+
 def store_element(lanes: LaneSet, site: int, base: Any, index: Any, dtype: str, value: Any) -> None:
     """Write the scalar a number of elements behind a pointer."""
     found = _element(base, index, dtype)

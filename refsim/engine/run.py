@@ -95,8 +95,9 @@ class Run:
 
     def operation(self, site: int) -> int:
         """Number of a new access or synchronisation."""
-        self.operations.append(site)
-        return len(self.operations) - 1
+        operations = self.operations
+        operations.append(site)
+        return len(operations) - 1
 
     def batch_of(self, serials: Any) -> Any:
         """Batch in which each serial number was given out."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 U64 = np.dtype(np.uint64)
 MOST_TERMS = 16  # indices of one dimension that are remembered as inside
 LONGEST_TERM = 4096  # longer ones are remembered one at a time
+MOST_SUMS = 128  # addresses of two indices that are remembered
 
 
 class Memory(Protocol):
@@ -50,7 +51,10 @@ class View:
     depends on the thread), strides never are. `data` begins `base` granules into its memory.
     """
 
-    __slots__ = ("base", "data", "dtype", "fields", "memory", "offset", "shape", "strides", "terms", "varies", "wraps")
+    __slots__ = (
+        "base", "data", "dtype", "fields", "memory", "offset", "shape", "strides", "sums", "terms", "varies",
+        "wraps",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -73,6 +77,7 @@ class View:
         self.wraps = wraps
         self.varies = isinstance(offset, np.ndarray) or any(isinstance(n, np.ndarray) for n in shape)
         self.terms: tuple[dict[int, tuple[Any, Any]], ...] = tuple({} for _ in shape)
+        self.sums: dict[tuple[int, int, int], tuple[Any, Any]] = {}
         self.fields: dict[str, View] | None = None  # of records, as they were asked for
 
     @property
@@ -143,9 +148,29 @@ class View:
 
     def load2(self, lanes: LaneSet, site: int, i: Any, j: Any) -> Any:
         """`load` for two dimensions."""
+        if type(i) is int and type(j) is int:
+            n, m = self.shape
+            if type(n) is not int or type(m) is not int or not (0 <= i < n and 0 <= j < m):
+                return self._load_checked(lanes, site, (i, j))
+            return self.memory.read(lanes, self, i * self.strides[0] + j * self.strides[1] + self.offset, site)
+        key = (id(i), 0, j) if type(j) is int else (id(j), 1, i) if type(i) is int else None
+        if key is not None:
+            known = self.sums.get(key)
+            if known is not None and known[0] is (i if key[1] == 0 else j):
+                return self.memory.read(lanes, self, known[1], site)
         if self.outside(0, i) or self.outside(1, j):
             return self._load_checked(lanes, site, (i, j))
-        return self.memory.read(lanes, self, self._address2(i, j), site)
+        address = self._address2(i, j)
+        if key is not None:
+            self.remember(key, j if key[1] else i, address)
+        return self.memory.read(lanes, self, address, site)
+
+    def remember(self, key: tuple[int, int, int], fixed: Any, address: Any) -> None:
+        """Remember the address that an index array gives together with a number, if it is short."""
+        if isinstance(address, np.ndarray) and address.size <= LONGEST_TERM:
+            if len(self.sums) >= MOST_SUMS:
+                self.sums.clear()
+            self.sums[key] = (fixed, address)
 
     def _address2(self, i: Any, j: Any) -> Any:
         si, sj = self.strides
