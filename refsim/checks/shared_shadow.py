@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from refsim.engine.views import View
 
 
-LOG_LIMIT = 64  # reads of one address per lane that are kept, in the interval at hand
-LOG_ENTRIES = 256
+LOG_LIMIT = 64  # reads of all lanes that are kept, in the interval at hand; four times as many where blocks agree
+
+
+def _weight(lanes: LaneSet, address: Any) -> int:
+    """What a logged read counts, in lanes."""
+    return lanes.size if type(address) is not int and address.size == lanes.size else (lanes.size + 3) // 4
 
 
 class SharedShadow:
@@ -93,8 +97,8 @@ class SharedShadow:
                 self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
         if self.racecheck:
             self.log.append((serial, lanes, (address, view)))
-            self.logged += 1 if type(address) is int else address.size
-            if self.logged > self.log_limit or len(self.log) > LOG_ENTRIES:
+            self.logged += _weight(lanes, address)
+            if self.logged > self.log_limit:
                 self._spill()
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
@@ -351,4 +355,4 @@ class SharedShadow:
         """Drop logged reads whose interval has ended in all the blocks that read."""
         start = self.batch.interval_start
         self.log = [entry for entry in self.log if entry[0] >= start(entry[1])]
-        self.logged = sum(1 if type(address) is int else address.size for _, _, (address, _) in self.log)
+        self.logged = sum(_weight(lanes, address) for _, lanes, (address, _) in self.log)

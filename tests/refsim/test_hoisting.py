@@ -1,0 +1,99 @@
+"""What loops repeat is computed before them, with the same results and the same findings."""
+
+import numpy as np
+from cpp_launch import LANES, launched, ramp
+from numba import cuda, int64
+
+import refsim
+
+
+def test_two_arrays_split_by_hand_from_one_memory_are_read_at_the_same_subscripts():
+    body = """
+    extern __shared__ int pool[];
+    int* left = pool;
+    int* right = pool + 1024;
+    for (int j = 0; j < 16; j++) { left[16 * i + j] = a[i] + j; right[16 * i + j] = a[i] - j; }
+    __syncthreads();
+    int total = 0;
+    const int mine = threadIdx.x;
+    for (int trip = 0; trip < 3; trip++)
+        for (int j = 0; j < 16; j++)
+            total += left[16 * mine + j] * (trip + 1) - right[16 * mine + j];
+    b[i] = total;
+    """
+    a, b = ramp(np.int32) * 7, np.zeros(LANES, np.int32)
+    launched(body, a, b, shared_mem=8192)
+    j = np.arange(16)
+    want = sum(((a[:, None] + j) * (trip + 1) - (a[:, None] - j)).sum(1) for trip in range(3))
+    np.testing.assert_array_equal(b, want)
+
+
+def test_unsigned_differences_below_zero_become_negative_and_wrap():
+    body = """
+    int signed_ = (int)(threadIdx.x - 5u);
+    long long wide = (long long)(threadIdx.x - 5u) * 16;
+    unsigned back = (unsigned)(int)threadIdx.x * 3u + (unsigned)signed_;
+    unsigned long long far = (unsigned)signed_;
+    b[i] = signed_;
+    c[i] = wide;
+    d[i] = back;
+    e[i] = far;
+    """
+    a, b = ramp(np.int32), np.zeros(LANES, np.int32)
+    c, d, e = np.zeros(LANES, np.int64), np.zeros(LANES, np.uint32), np.zeros(LANES, np.uint64)
+    launched(body, a, b, c, d, e)
+    x = np.arange(LANES, dtype=np.int64)
+    np.testing.assert_array_equal(b, x - 5)
+    np.testing.assert_array_equal(c, ((x - 5) % 2**32) * 16)
+    np.testing.assert_array_equal(d, (4 * x - 5) % 2**32)
+    np.testing.assert_array_equal(e, (x - 5) % 2**32)
+
+
+def test_an_invariant_subscript_that_overflows_is_still_found():
+    code = """
+    extern "C" __global__ void kernel(int* out, int big) {
+        int total = 0;
+        for (int k = 0; k < 4; k++) total += out[(long long)(big * 4 * (int)threadIdx.x) + k];
+        out[0] = total;
+    }"""
+    report = refsim.RawKernel(code, "kernel")((1,), (2,), (np.zeros(64, np.int32), np.int32(1 << 30)))
+    assert any("32-bit" in finding.message or "int32" in finding.message for finding in report.findings), str(report)
+
+
+def test_nested_loops_read_what_each_trip_wrote():
+    def kernel(out):
+        cells = cuda.shared.array((4, 33), int64)
+        t = cuda.threadIdx.x
+        total = 0
+        for trip in range(3):
+            for j in range(4):
+                cells[j, t + 1] = trip * 100 + j * 10 + t
+            cuda.syncthreads()
+            for j in range(4):
+                for k in range(2):
+                    total += cells[j, (t + 1) % 32 + 1] * (k + 1)
+            cuda.syncthreads()
+        out[t] = total
+
+    out = np.zeros(32, np.int64)
+    assert not refsim.launch(kernel, 1, 32, out).findings
+    t = (np.arange(32) + 1) % 32
+    want = sum((trip * 100 + j * 10 + t) * 3 for trip in range(3) for j in range(4))
+    np.testing.assert_array_equal(out, want)
+
+
+def test_a_subscript_out_of_bounds_in_a_nested_loop_is_found():
+    def kernel(out):
+        cells = cuda.shared.array((4, 32), int64)
+        t = cuda.threadIdx.x
+        for j in range(4):
+            cells[j, t] = t
+        cuda.syncthreads()
+        total = 0
+        for trip in range(2):
+            for j in range(4):
+                total += cells[j, t + 1] + trip
+        out[t] = total
+
+    report = refsim.launch(kernel, 1, 32, np.zeros(32, np.int64))
+    assert [finding.kind for finding in report.findings] == ["out_of_bounds"]
