@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,14 +11,18 @@ from oracle.operator import operator
 from oracle.signature import Array, Floats, Integers, Output
 from oracle.vocabulary import erf, round_to_format, sigmoid
 
+Activation: TypeAlias = Literal["silu", "gelu", "swiglu_oai"]
+Weighted: TypeAlias = Literal["output", "input"]
+Intermediate: TypeAlias = Literal["compute", "bfloat16", "float16"]
 
-def _halves(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
+
+def halves_fit(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
     if sizes["two_inner"] == 2 * sizes["inner"]:
         return None
     return f"w_gate_up has {sizes['two_inner']} rows per expert; w_down's inner = {sizes['inner']} asks for twice that"
 
 
-def _activated(gate: Any, up: Any, activation: str) -> Any:
+def activated(gate: Any, up: Any, activation: str) -> Any:
     """The gated activation of both halves of the first product."""
     if activation == "swiglu_oai":
         gate, up = np.minimum(gate, 7.0), np.clip(up, -7.0, 7.0)
@@ -28,7 +32,7 @@ def _activated(gate: Any, up: Any, activation: str) -> Any:
     return gate * sigmoid(gate) * up
 
 
-@operator(family="moe", check=_halves)
+@operator(family="moe", check=halves_fit)
 def fused_experts(
     hidden: Annotated[Array, Floats("tokens width")],
     w_gate_up: Annotated[Array, Floats("experts two_inner width")],
@@ -37,9 +41,9 @@ def fused_experts(
     topk_weights: Annotated[Array, Floats("tokens k", dtype="float32")],
     shared: Annotated[Array, Floats("tokens width")] | None = None,
     *,
-    activation: Literal["silu", "gelu", "swiglu_oai"] = "silu",
-    weighted: Literal["output", "input"] = "output",
-    intermediate: Literal["compute", "bfloat16", "float16"] = "compute",
+    activation: Activation = "silu",
+    weighted: Weighted = "output",
+    intermediate: Intermediate = "compute",
 ) -> Annotated[Array, Output("out", like="hidden")]:
     """Routed feed-forward networks: ``out[t] = Σ_j weight[t, j] · down_e(act(gate_e x[t]) · up_e x[t])``, e = id[t, j].
 
@@ -104,7 +108,7 @@ def fused_experts(
         if weighted == "input":
             x = x * topk_weights[rows, slots][:, np.newaxis]
         both = x @ w_gate_up[expert].T
-        middle = _activated(both[:, :inner], both[:, inner:], activation)
+        middle = activated(both[:, :inner], both[:, inner:], activation)
         if intermediate != "compute":
             middle = round_to_format(middle, intermediate)
         results[rows, slots] = middle @ w_down[expert].T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from oracle.vocabulary import coded, stepped
 SHORT_FLOATS = ("float16", "bfloat16", "float32")
 ELEMENTS = Literal["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"]
 MX_BLOCKS = Literal["1x32", "32x1", "32x32"]
+Mode: TypeAlias = Literal["floor", "ceil", "even", "up"]
 E8M0 = "float8_e8m0fnu"
 
 
@@ -40,13 +41,25 @@ def _carried(element: Format) -> Callable[[Array], Array]:
     return step
 
 
+def mx_scale(amax: Any, to: str, mode: str, free: Any = None) -> Any:
+    """The power of two that `quantise_mx` makes of a block's largest magnitude; anything where ``free``."""
+    element = format_of(to)
+    steps = {
+        "floor": _power("down", element.max_binade),
+        "ceil": _power("up", element.max_binade),
+        "even": _carried(element),
+        "up": _power("up"),
+    }
+    return stepped(amax / element.max if mode == "up" else amax, steps[mode], free)
+
+
 @operator(family="quant", dtypes=SHORT_FLOATS)
 def quantise_mx(
     x: Annotated[Array, Floats("rows cols")],
     *,
     to: ELEMENTS = "float4_e2m1fn",
     block: MX_BLOCKS = "1x32",
-    mode: Literal["floor", "ceil", "even", "up"] = "floor",
+    mode: Mode = "floor",
 ) -> Annotated[Array, Output("scale", dtype="float8_e8m0fnu")]:
     """Quantise to a microscaling format: ``scale = 2**(⌊log2 max|x|⌋ - e)`` of each block, ``codes = Q(x / scale)``.
 
@@ -90,15 +103,7 @@ def quantise_mx(
     >>> quantise_mx(np.array([[7.0, -0.8]], np.float32), mode="up")
     (array([[2.]]), array([[ 4. , -0.5]]))
     """
-    element = format_of(to)
-    amax = np.max(in_blocks(np.abs(x), block), axis=(1, 3), initial=0.0)
-    steps = {
-        "floor": _power("down", element.max_binade),
-        "ceil": _power("up", element.max_binade),
-        "even": _carried(element),
-        "up": _power("up"),
-    }
-    scale: Array = stepped(amax / element.max if mode == "up" else amax, steps[mode])
+    scale: Array = mx_scale(np.max(in_blocks(np.abs(x), block), axis=(1, 3), initial=0.0), to, mode)
     return scale
 
 

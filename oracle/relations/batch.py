@@ -9,14 +9,19 @@ import numpy as np
 from oracle.relations.relation import Run, difference, relation
 
 SAMPLERS = ("sample_top_k", "sample_top_p", "sample_min_p", "sample_top_k_top_p")
+EXPERTS = (
+    "fused_experts", "fused_experts_a8w8", "fused_experts_a8w8_block_scaled", "fused_experts_mxfp4",
+    "fused_experts_w4a16_mxfp4",
+)  # fmt: skip
 ENTRIES: dict[str, tuple[str, ...]] = {
     "logits": ("moe_gate", "temperature_softmax"),
     "temperature": ("temperature_softmax",),
     "probs": SAMPLERS,
     "uniform": SAMPLERS,
-    "hidden": ("fused_experts",),
-    "topk_ids": ("fused_experts", "moe_sum"),
-    "topk_weights": ("fused_experts", "moe_sum"),
+    "hidden": EXPERTS,
+    "hidden_scale": EXPERTS[1:4],
+    "topk_ids": (*EXPERTS, "moe_sum"),
+    "topk_weights": (*EXPERTS, "moe_sum"),
     "shared": ("fused_experts",),
     "x": ("moe_sum", "causal_conv1d"),
     "state": ("causal_conv1d",),

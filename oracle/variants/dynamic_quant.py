@@ -45,7 +45,7 @@ class Style:
     inverted: bool = False
 
 
-def _scale(y: Any, style: Style, params: dict[str, Any]) -> Any:
+def scale_of(y: Any, style: Style, params: dict[str, Any]) -> Any:
     size = {"absolute": np.abs(y), "signed": y, "last_missed": np.abs(y[:, :-1])}[style.maximum]
     if style.maximum == "last_missed":
         size = np.concatenate([size, np.zeros((len(y), 1), y.dtype)], axis=1)
@@ -58,7 +58,7 @@ def _scale(y: Any, style: Style, params: dict[str, Any]) -> Any:
     return np.where(amax == 0, np.float32(1), scale) if params["of_zero"] == "one" else scale
 
 
-def _codes(y: Any, scale: Any, style: Style, params: dict[str, Any]) -> Array:
+def codes_of(y: Any, scale: Any, style: Style, params: dict[str, Any]) -> Array:
     target = format_of(params["to"])
     spread = over_blocks(scale, params["block"], *y.shape)
     if style.inverted:
@@ -79,8 +79,8 @@ def quantised(y: Any, like: Array, style: Style, params: dict[str, Any]) -> tupl
     if (style.quantised or params["quantised"]) == "rounded":
         y = wide(stored(y, like))
     with np.errstate(all="ignore"):
-        scale = _scale(y, style, params).astype(np.float32)
-        return scale, _codes(y, scale, style, params)
+        scale = scale_of(y, style, params).astype(np.float32)
+        return scale, codes_of(y, scale, style, params)
 
 
 def _over_rms(rows: Any, weight: Array, style: Style, params: dict[str, Any], like: Array) -> Any:

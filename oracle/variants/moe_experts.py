@@ -58,7 +58,7 @@ class Experts:
     result_to: str = ""
 
 
-def _rounded(x: Array, to: str) -> Array:
+def rounded(x: Array, to: str) -> Array:
     return round_to(x, to).astype(x.dtype) if to and to != "compute" else x
 
 
@@ -74,7 +74,7 @@ def _gelu(x: Array, style: Experts) -> Any:
     return number(0.5) * x * (1 + _erf(x * number(0.5**0.5)).astype(x.dtype))
 
 
-def _activated(gate: Array, up: Array, activation: str, style: Experts) -> Any:
+def activated(gate: Array, up: Array, activation: str, style: Experts) -> Any:
     number = gate.dtype.type
     if activation == "swiglu_oai":
         if not style.no_clamp:
@@ -93,14 +93,14 @@ def _one_expert(x: Array, first: Array, second: Array, weight: Array, params: di
     weighted, inner = style.weighted or params["weighted"], second.shape[1]
     if weighted == "input":
         x = x * weight
-    both = _rounded(product(x, first.T, style.total), style.both_to)
+    both = rounded(product(x, first.T, style.total), style.both_to)
     gate, up = both[:, :inner], both[:, inner:]
     if style.interleaved:
         gate, up = both[:, 0::2], both[:, 1::2]
     if style.up_first:
         gate, up = up, gate
-    middle = _activated(gate, up, style.activation or params["activation"], style)
-    middle = _rounded(middle, style.middle_to or params["intermediate"])
+    middle = activated(gate, up, style.activation or params["activation"], style)
+    middle = rounded(middle, style.middle_to or params["intermediate"])
     if style.last_inner_missed:
         middle, second = middle[:, :-1], second[:, :-1]
     fold = style.weight_in_middle and weighted == "output" and params["intermediate"] == "compute"
@@ -109,7 +109,7 @@ def _one_expert(x: Array, first: Array, second: Array, weight: Array, params: di
     result = product(middle, second.T, style.total)
     if weighted == "output" and not fold:
         result = result * weight
-    return _rounded(result, style.result_to)
+    return rounded(result, style.result_to)
 
 
 def experts(inputs: tuple[Any, ...], params: dict[str, Any], style: Experts) -> Array:

@@ -46,6 +46,7 @@ class Prepared:
     judges: tuple[Judge, ...]
     refused_cheats: Refusals
     _known: dict[tuple[bytes | None, ...], tuple[Judge, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _stages: dict[Any, tuple[Any, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def judges_of(self, outputs: Sequence[Any]) -> tuple[Judge, ...]:
         """The judges of what an implementation returned: later stages start from its own earlier outputs."""
@@ -57,7 +58,7 @@ class Prepared:
         }
         key = tuple(returned[name].tobytes() if name in returned else None for name in record.carried)
         if key not in self._known:
-            expected = record.expect(self.case.inputs(), self.params, self.numerics, returned)
+            expected = record.expect(self.case.inputs(), self.params, self.numerics, returned, self._stages)
             self._known[key] = tuple(Judge(part) for part in expected)
         return self._known[key]
 

@@ -34,7 +34,7 @@ def packed(codes: Array) -> Array:
     return bytes_.astype(np.uint8)
 
 
-def _e2m1(name: str, rng: np.random.Generator, shape: Shape) -> Array:
+def e2m1(name: str, rng: np.random.Generator, shape: Shape) -> Array:
     """Rows (last axis) of values that the caller rounds to e2m1."""
     signs = rng.choice([-1.0, 1.0], shape)
     ramp = 2.0 ** np.linspace(-1.5, 2.5, max(shape[-1], 1))[: shape[-1]]
@@ -104,7 +104,7 @@ def _float4_draw(name: str) -> Draw:
         inputs = {}
         for side, kind in (("a", left), ("b", right)):
             rows, half = shapes[side]
-            inputs[side] = packed(encode(_e2m1(kind, rng, (rows, 2 * half)), E2M1))
+            inputs[side] = packed(encode(e2m1(kind, rng, (rows, 2 * half)), E2M1))
             inputs[f"{side}_scale"] = _scales(name, rng, shapes[f"{side}_scale"], number_format)
             if f"{side}_tensor_scale" in shapes:
                 whole = 0.25 if name in EXACT else rng.uniform(0.1, 1.0) * (1e-12 if name == "tiny_scales" else 1.0)
