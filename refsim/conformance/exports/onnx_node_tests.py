@@ -10,7 +10,7 @@ The layout is that of the tests of ONNX itself (``onnx/backend/test/data/node``)
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,7 @@ from oracle.formats import cast
 from oracle.numerics import NUMERICS
 from oracle.operator import find_operator
 from refsim.conformance.backends.backend import Refused, UsageError, usual_numerics
-from refsim.conformance.exports.onnx_forms import ONNX_FORMS, OnnxForm
-
-# The representation that a model declares: the oldest that a runtime needs for the operator sets of the table.
-IR_VERSION = {13: 7, 23: 11}
+from refsim.conformance.exports.onnx_forms import AS_IT_IS, ONNX_FORMS, OnnxNode
 
 
 def export_node_tests(cases: Sequence[Case], folder: Path) -> tuple[list[Path], list[str]]:
@@ -59,30 +56,49 @@ def export_node_tests(cases: Sequence[Case], folder: Path) -> tuple[list[Path], 
     return written, refused
 
 
+def node_of(case: Case) -> OnnxNode:
+    """The node that says the case.
+
+    Raises
+    ------
+    UsageError
+        The operator has no ONNX form.
+    Refused
+        This case of it cannot be said.
+    """
+    if case.operator not in ONNX_FORMS:
+        raise UsageError(f"{case.operator} is no single ONNX node; those that are: {', '.join(ONNX_FORMS)}")
+    arrays = {name: array for name, array in case.inputs().items() if array is not None}
+    return ONNX_FORMS[case.operator](arrays, find_operator(case.operator).signature.complete(case.params))
+
+
 def node_model(case: Case) -> Any:
     """The case as an ``onnx.ModelProto`` of one node; raises Refused and UsageError as `export_node_tests` does."""
-    helper = _onnx().helper
-    form, inputs, params = _form(case), case.inputs(), find_operator(case.operator).signature.complete(case.params)
-    present = {name: _present(inputs[name]) for name in form.inputs if inputs.get(name) is not None}
-    outputs = expected_outputs(case)
-    axes = form.axes(params) if form.axes else None
-    names = [name if name in present else "" for name in form.inputs]
-    while names and not names[-1]:
+    return _model(case.operator, node_of(case), expected_outputs(case))
+
+
+def _model(operator: str, node: OnnxNode, expected: Mapping[str, np.ndarray[Any, Any]]) -> Any:
+    onnx = _onnx()
+    helper = onnx.helper
+    names = [name if array is not None else "" for name, array in node.inputs.items()]
+    while not names[-1]:
         names.pop()
-    constants = []
-    if axes is not None:
-        names.append("axes")
-        constants.append(_onnx().numpy_helper.from_array(np.array(axes, np.int64), "axes"))
-    node = helper.make_node(form.op_type, names, list(outputs), **form.attributes(params))
+    names += node.constants
+    attributes = {
+        name: helper.np_dtype_to_tensor_dtype(value) if isinstance(value, np.dtype) else value
+        for name, value in node.attributes.items()
+    }
     graph = helper.make_graph(
-        [node],
-        f"refsim_{case.operator}",
-        [_described(name, array) for name, array in present.items()],
-        [_described(name, array) for name, array in outputs.items()],
-        constants,
+        [helper.make_node(node.op_type, names, list(node.outputs), **attributes)],
+        f"refsim_{operator}",
+        [_described(name, array) for name, array in node.inputs.items() if array is not None],
+        [_described(name, packing.pack(expected[name])) for name, packing in node.outputs.items()],
+        [onnx.numpy_helper.from_array(array, name) for name, array in node.constants.items()],
     )
-    opset = helper.make_opsetid("", form.opset)
-    return helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION[form.opset], producer_name="refsim")
+    opset = helper.make_opsetid("", node.opset)
+    # the oldest representation that has this operator set: more runtimes read it
+    version = helper.find_min_ir_version_for([opset])
+    return helper.make_model(graph, opset_imports=[opset], ir_version=version, producer_name="refsim")
 
 
 def expected_outputs(case: Case) -> dict[str, np.ndarray[Any, Any]]:
@@ -95,41 +111,23 @@ def expected_outputs(case: Case) -> dict[str, np.ndarray[Any, Any]]:
 
 def _write(case: Case, target: Path) -> None:
     numpy_helper = _onnx().numpy_helper
-    model = node_model(case)
+    node, expected = node_of(case), expected_outputs(case)
+    model = _model(case.operator, node, expected)
     data = target / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)
     (target / "model.onnx").write_bytes(model.SerializeToString(deterministic=True))
     (target / "case.json").write_text(json.dumps(case.to_json(), indent=2) + "\n", encoding="utf-8")
-    inputs = case.inputs()
-    for number, value in enumerate(model.graph.input):
-        tensor = numpy_helper.from_array(_present(inputs[value.name]), value.name)
-        (data / f"input_{number}.pb").write_bytes(tensor.SerializeToString(deterministic=True))
-    for number, (name, array) in enumerate(expected_outputs(case).items()):
-        tensor = numpy_helper.from_array(array, name)
-        (data / f"output_{number}.pb").write_bytes(tensor.SerializeToString(deterministic=True))
-
-
-def _form(case: Case) -> OnnxForm:
-    if case.operator not in ONNX_FORMS:
-        raise UsageError(f"{case.operator} is no single ONNX node; those that are: {', '.join(ONNX_FORMS)}")
-    form = ONNX_FORMS[case.operator]
-    if form.dtypes and case.dtype not in form.dtypes:
-        raise Refused(f"{form.op_type} keeps epsilon and mean in float32, so {case.dtype} cannot be said")
-    for name in form.refuses:
-        if name not in case.absent:
-            raise Refused(f"{form.op_type} has no place for {name}")
-    return form
+    inputs = {name: AS_IT_IS.pack(array) for name, array in node.inputs.items() if array is not None}
+    outputs = {name: packing.pack(expected[name]) for name, packing in node.outputs.items()}
+    for kind, arrays in (("input", inputs), ("output", outputs)):
+        for number, (name, array) in enumerate(arrays.items()):
+            tensor = numpy_helper.from_array(array, name)
+            (data / f"{kind}_{number}.pb").write_bytes(tensor.SerializeToString(deterministic=True))
 
 
 def _described(name: str, array: np.ndarray[Any, Any]) -> Any:
     helper = _onnx().helper
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-
-
-def _present(array: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
-    """A dense copy, whatever the case's layout: a tensor file has none."""
-    assert array is not None
-    return array.copy(order="C")
 
 
 def _onnx() -> Any:
