@@ -11,6 +11,7 @@ import click
 
 from oracle.cases import LAYOUTS
 from refsim.conformance.backends import UsageError, load_backend
+from refsim.conformance.backends.library import LibraryBackend
 from refsim.conformance.backends.loading import GROUP
 from refsim.conformance.backends.skeleton import write_skeleton
 from refsim.destinations import Destination
@@ -25,8 +26,8 @@ def backends(form: str) -> None:
 
     A layout that is not named is refused; one that cannot be loaded is listed with the reason.
     """
-    found = [_described(name) for name in sorted({entry.name for entry in entry_points(group=GROUP)})]
-    text = json.dumps({"backends": found}, indent=2) if form == "json" else "\n\n".join(map(_text, found))
+    found = [described(name, name) for name in sorted({entry.name for entry in entry_points(group=GROUP)})]
+    text = json.dumps({"backends": found}, indent=2) if form == "json" else "\n\n".join(map(text_of, found))
     Destination(None).write(text + "\n")
 
 
@@ -51,27 +52,37 @@ def init(name: str, folder: Path) -> None:
     )
 
 
-def _described(name: str) -> dict[str, Any]:
+def described(name: str, spec: str) -> dict[str, Any]:
+    """What a backend covers, as JSON values."""
     try:
-        loaded = load_backend(name, [], "sim:sm_90")
+        loaded = load_backend(spec, [], "sim:sm_90")
     except UsageError as error:
         return {"name": name, "available": False, "reason": str(error), "operators": []}
     rows: dict[tuple[str, str], list[str]] = {}
     for row in loaded.capabilities():
         rows.setdefault((row.operator, row.kernel), []).append(row.dtype)
     layouts = list(getattr(loaded, "layouts", LAYOUTS))
+    details = (
+        {key: served.limits() for key, served in loaded.rows.items()} if isinstance(loaded, LibraryBackend) else {}
+    )
     operators = [
-        {"operator": operator, "kernel": kernel, "dtypes": dtypes, "layouts": layouts}
-        for (operator, kernel), dtypes in rows.items()
+        {"operator": key[0], "kernel": key[1], "dtypes": dtypes, "layouts": layouts, "only": {}, **details.get(key, {})}
+        for key, dtypes in rows.items()
     ]
-    return {"name": name, "available": True, "device": loaded.device, "operators": operators}
+    absent = dict(getattr(loaded, "absent", {}))
+    return {"name": name, "available": True, "device": loaded.device, "operators": operators, "absent": absent}
 
 
-def _text(found: dict[str, Any]) -> str:
+def text_of(found: dict[str, Any]) -> str:
+    """The same as text."""
     if not found["available"]:
         return f"{found['name']}: not available: {found['reason']}"
     lines = [f"{found['name']} on {found['device']}"]
     for one in found["operators"]:
         layouts = "" if one["layouts"] == list(LAYOUTS) else f"; {', '.join(one['layouts'])}"
-        lines.append(f"  {one['operator']:28} {one['kernel']:32} {', '.join(one['dtypes'])}{layouts}")
+        only = "".join(f"; {name} {' or '.join(map(str, values))} only" for name, values in one["only"].items())
+        lines.append(f"  {one['operator']:28} {one['kernel']:32} {', '.join(one['dtypes'])}{layouts}{only}")
+    for why in dict.fromkeys(found["absent"].values()):
+        names = [name for name, reason in found["absent"].items() if reason == why]
+        lines.append(f"  not served: {', '.join(names)}: {why}")
     return "\n".join(lines)

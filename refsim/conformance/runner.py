@@ -147,7 +147,8 @@ def check(
 
 
 def _not_served(backend: Backend, operator: str, dtypes: Sequence[str], known: KnownDeviations) -> Result:
-    reason = f"backend {backend.name} serves no {operator} in {', '.join(dtypes)}"
+    why = getattr(backend, "absent", {}).get(operator)
+    reason = f"backend {backend.name} serves no {operator} in {', '.join(dtypes)}" + (f": {why}" if why else "")
     entry = known.recognise_absence(operator, dtypes)
     verdict, reason = (Verdict.KNOWN, f"unsupported: {entry.told}") if entry else (Verdict.UNSUPPORTED, reason)
     return Result(operator, "–", "any", "–", 0, 0, 0, None, verdict, reason)

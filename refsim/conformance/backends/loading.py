@@ -18,6 +18,7 @@ from oracle.operator import Operator
 from refsim.conformance.backends.backend import Backend, UsageError
 from refsim.conformance.backends.functions import FunctionBackend, launched, takes_launcher
 from refsim.conformance.backends.kernels import KernelBackend
+from refsim.conformance.backends.library import LibraryBackend
 from refsim.devices import device_named
 from refsim.errors import brief
 from refsim.library import Kernel
@@ -79,7 +80,7 @@ def require_device(device: str) -> None:
 
 def as_backend(found: Any, name: str, operators: Sequence[Operator], device: str) -> Backend:
     """Make a backend of an object that a module gave. Raises UsageError where it is nothing that can be judged."""
-    if isinstance(found, KernelBackend):
+    if isinstance(found, KernelBackend | LibraryBackend):
         return found.on(device)
     if isinstance(found, Backend):
         return found

@@ -1,0 +1,65 @@
+"""Why JAX serves no operator of some names: nothing of ``jax.numpy``, ``jax.nn`` and ``jax.lax`` says the same."""
+
+from __future__ import annotations
+
+from refsim.conformance.backends.library import by_operator
+
+ABSENT = by_operator(
+    {
+        "jax.random draws its numbers itself; no sampler of JAX takes them": (
+            "sample_top_k",
+            "sample_top_p",
+            "sample_min_p",
+            "sample_top_k_top_p",
+            "speculative_chain",
+        ),
+        "JAX has attention over packed sequences and pages in Pallas kernels for TPU and GPU only": (
+            "attention_varlen",
+            "paged_attention_decode",
+            "paged_attention_decode_quantised",
+            "paged_attention_prefill",
+            "mla_decode",
+            "mla_prefill",
+        ),
+        "JAX has no gradient of attention from a given out and lse: jax.grad works them out again": (
+            "attention_backward",
+        ),
+        "JAX has no function that merges parts of an attention": ("merge_attention_states",),
+        "JAX has no fused function of a norm and what stands around it": (
+            "fused_add_rmsnorm",
+            "fused_add_layernorm",
+            "qk_norm",
+            "all_reduce_rmsnorm",
+            "rmsnorm_dynamic_quant",
+            "silu_and_mul_dynamic_quant",
+        ),
+        "JAX has no function that makes scales of small blocks; jax.nn.scaled_matmul takes them on GPU": (
+            "quantise_int4",
+            "quantise_uint4",
+            "quantise_mx",
+            "quantise_nvfp4",
+            "matmul_a4w4_mxfp4",
+            "matmul_a4w4_nvfp4",
+            "matmul_a8w8_block_scaled",
+            "matmul_w4a16",
+        ),
+        "JAX has no cache in the layout of that kernel": (
+            "reshape_and_cache",
+            "reshape_and_cache_asm",
+            "reshape_and_cache_per_token",
+            "reshape_and_cache_quantised",
+            "gather_cache",
+        ),
+        "JAX has no function that shuffles for matrix instructions": ("shuffle_weight", "shuffle_scale"),
+        "JAX has no function for routed experts but jax.lax.ragged_dot, which grouped_matmul judges": (
+            "fused_experts",
+            "moe_align_block_size",
+        ),
+        "JAX has no recurrence as a function; jax.lax.scan runs the user's own": (
+            "causal_conv1d_update",
+            "gated_delta_rule",
+            "selective_scan",
+        ),
+        "JAX has no rotary embedding of several positions": ("mrope", "rope_2d"),
+    }
+)

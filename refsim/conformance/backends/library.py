@@ -1,0 +1,223 @@
+"""Backend over an installed library of array functions: a table of which of them serves which operator.
+
+Each entry is a plain function of the library's own arrays, bound as `FunctionBackend` binds one: the operator's inputs
+by position, parameters by name. What it does not name is refused off its default; what it serves only in part is data::
+
+    table = Table()
+
+    @table.serves("argmax", "jax.numpy.argmax", only={"ties": ("lowest",)})
+    def argmax(x):
+        return jnp.argmax(x, axis=-1).astype("int32")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from oracle.cases import LAYOUTS
+from oracle.numerics import NUMERICS, Numerics
+from oracle.operator import find_operator
+from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised, usual_numerics
+from refsim.conformance.backends.functions import Call
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+CONTIGUOUS = ("contiguous", "misaligned")
+Function = TypeVar("Function", bound=Callable[..., Any])
+Inputs = Mapping[str, np.ndarray[Any, Any] | None]
+
+
+def in_dtype(dtype: str) -> Numerics:
+    """Every intermediate result is rounded to the arrays' dtype: code made of several of a library's functions."""
+    if dtype in NUMERICS:
+        return NUMERICS[dtype]
+    return NUMERICS["float16"].with_changes(name=dtype, compute=dtype)
+
+
+def usual(dtype: str) -> Numerics:
+    """float64 in float64, float32 inside for everything else: one function that says nothing of its inside."""
+    return promised(usual_numerics(dtype))
+
+
+def weights_in_dtype(dtype: str, rest: Callable[[str], Numerics] = usual) -> Numerics:
+    """As ``rest``, with softmax weights of 16-bit inputs rounded to their dtype before they meet v."""
+    numerics = rest(dtype)
+    if dtype not in ("float16", "bfloat16"):
+        return numerics
+    return numerics.with_changes(name=f"{numerics.name}, {dtype} weights", probability_format=dtype)
+
+
+@dataclass(frozen=True)
+class Served:
+    """One function of a library that serves an operator.
+
+    Attributes
+    ----------
+    function : str
+        The library's name of it; the kernel of the report.
+    call : callable
+        The library's arrays in, its arrays out.
+    dtypes : tuple of str
+        Of the floating-point inputs.
+    only : mapping
+        Values of parameters that are served, where not all are; the function need not take these parameters.
+    layouts : tuple of str
+        Layouts that are served.
+    numerics : function
+        The arithmetic that is promised, of the dtype.
+    refuses : function, optional
+        Why arrays and parameters are not served, or None.
+    """
+
+    operator: str
+    function: str
+    call: Callable[..., Any]
+    dtypes: tuple[str, ...]
+    only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    layouts: tuple[str, ...] = tuple(LAYOUTS)
+    numerics: Callable[[str], Numerics] = usual
+    refuses: Callable[[Inputs, Mapping[str, Any]], str | None] | None = None
+
+    def limits(self) -> dict[str, Any]:
+        """Layouts, and values of parameters where not all are served, as JSON values."""
+        return {"layouts": list(self.layouts), "only": {name: list(values) for name, values in self.only.items()}}
+
+    def refusal(self, inputs: Inputs, params: Mapping[str, Any]) -> str | None:
+        """Why a case is not served, or None."""
+        for name, values in self.only.items():
+            if params[name] not in values:
+                return f"{self.function} has {name}={' or '.join(map(repr, values))} only, not {params[name]!r}"
+        if self.layouts == CONTIGUOUS:
+            for name, array in inputs.items():
+                if array is not None and not array.flags.c_contiguous:
+                    return f"{self.function} takes contiguous arrays only, and {name} has strides {array.strides}"
+        return self.refuses(inputs, params) if self.refuses else None
+
+
+class Table:
+    """What a library serves, in the order of the report.
+
+    Parameters
+    ----------
+    numerics : function
+        What a function promises that says nothing else, of the dtype.
+    dtypes : tuple of str, optional
+        Of the operator's own dtypes, those that a function serves that says nothing else; all of them if not given.
+    """
+
+    def __init__(self, numerics: Callable[[str], Numerics] = usual, dtypes: tuple[str, ...] | None = None) -> None:
+        self.rows: list[Served] = []
+        self.usual = numerics
+        self.dtypes = dtypes
+
+    def serves(
+        self, operator: str, function: str, dtypes: tuple[str, ...] | None = None, **more: Any
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as what serves ``operator``; ``more`` as in `Served`."""
+
+        def add(call: Function) -> Function:
+            own = find_operator(operator).dtypes
+            here = own if self.dtypes is None else tuple(dtype for dtype in own if dtype in self.dtypes)
+            details = {"numerics": self.usual, **more}
+            self.rows.append(Served(operator, function, call, here if dtypes is None else dtypes, **details))
+            return call
+
+        return add
+
+
+class Arrays(Protocol):
+    """How NumPy arrays become a library's and back, on one of its devices."""
+
+    device: str
+
+    def on(self, device: str) -> Arrays:
+        """The same on another device. Raises UsageError where there is none of that name."""
+
+    def scope(self, inputs: Inputs) -> AbstractContextManager[Any]:
+        """What a run on these inputs happens within."""
+
+    def load(self, array: np.ndarray[Any, Any]) -> Any:
+        """The library's array of the same values."""
+
+    def store(self, output: Any) -> Any:
+        """The NumPy array of a result; anything else as it is, for the judge to refuse."""
+
+
+class LibraryBackend:
+    """Judges an installed library.
+
+    Parameters
+    ----------
+    name : str
+        The backend's name in reports.
+    arrays : Arrays
+        Its arrays.
+    rows : iterable of Served
+        What it serves.
+    absent : mapping of str to str
+        Why it serves no operator of that name.
+    deterministic : bool
+        Whether a second run is promised to give the same bits.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arrays: Arrays,
+        rows: Iterable[Served],
+        absent: Mapping[str, str],
+        deterministic: bool = True,
+    ) -> None:
+        self.name = name
+        self.arrays = arrays
+        self.device = arrays.device
+        self.rows: dict[tuple[str, str], Served] = {(row.operator, row.function): row for row in rows}
+        self.absent = dict(absent)
+        self.deterministic = deterministic
+        self.calls = {key: Call(row.call, find_operator(row.operator)) for key, row in self.rows.items()}
+
+    def on(self, device: str) -> LibraryBackend:
+        """The same on a real device such as ``cuda:0``; where a simulated one is named, on the library's own."""
+        if device.startswith("sim:"):
+            return self
+        return LibraryBackend(self.name, self.arrays.on(device), self.rows.values(), self.absent, self.deterministic)
+
+    def variant(self, name: str, word: str, change: Callable[[Served], Callable[..., Any]]) -> LibraryBackend:
+        """A backend of the same functions after a ``change``; ``word`` stands before their names."""
+        rows = [replace(row, function=f"{word} {row.function}", call=change(row)) for row in self.rows.values()]
+        return LibraryBackend(name, self.arrays, rows, self.absent, self.deterministic)
+
+    def capabilities(self) -> list[Capability]:
+        """Every operator, function and dtype."""
+        return [Capability(row.operator, row.function, dtype) for row in self.rows.values() for dtype in row.dtypes]
+
+    def numerics(self, operator: str, kernel: str, dtype: str) -> Numerics:
+        """What the function promises."""
+        return self.rows[operator, kernel].numerics(dtype)
+
+    def run(self, operator: str, kernel: str, inputs: Inputs, params: Mapping[str, Any]) -> RunResult:
+        """Run one case. Raises Refused where the function does not serve it."""
+        row, call = self.rows[operator, kernel], self.calls[operator, kernel]
+        unlimited = {name: value for name, value in params.items() if name not in row.only}
+        reason = row.refusal(inputs, params) or call.refuses(inputs, unlimited)
+        if reason:
+            raise Refused(reason)
+        with self.arrays.scope(inputs):
+            taken = {name: None if array is None else self.arrays.load(array) for name, array in inputs.items()}
+            result = call(taken, params)
+            outputs = result if isinstance(result, tuple | list) else (result,)
+            return RunResult([self.arrays.store(output) for output in outputs], deterministic=self.deterministic)
+
+
+def by_operator(reasons: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Why each operator is not served, of the operators of each reason."""
+    return {operator: reason for reason, operators in reasons.items() for operator in operators}
+
+
+def not_installed(library: str, command: str) -> UsageError:
+    """The error of an adapter whose library cannot be imported."""
+    return UsageError(f"{library} is not installed; install it with: {command}")

@@ -1,0 +1,186 @@
+"""Backends over installed libraries: what a table of functions serves, refuses and lacks, and the libraries' own."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from oracle.operator import find_operator
+from refsim.cli import main
+from refsim.conformance import Refused, UsageError, Verdict, check
+from refsim.conformance.backends.library import CONTIGUOUS, LibraryBackend, Table, by_operator
+from refsim.conformance.backends.loading import as_backend, load_backend
+from refsim.operator_commands import all_operators
+
+PACKAGE = "refsim.conformance.backends"
+FEW = 6
+
+
+class Plain:
+    """NumPy as if it were a library, on two devices."""
+
+    def __init__(self, device="cpu"):
+        self.device = device
+        self.scoped = 0
+
+    def on(self, device):
+        if device != "cuda:0":
+            raise UsageError(f"no {device} here")
+        return Plain(device)
+
+    def scope(self, inputs):
+        import contextlib
+
+        self.scoped += 1
+        return contextlib.nullcontext()
+
+    def load(self, array):
+        return array
+
+    def store(self, output):
+        return output
+
+
+@pytest.fixture
+def backend():
+    table = Table()
+
+    @table.serves("argmax", "first", ("float32", "float64"), only={"ties": ("lowest",)}, layouts=CONTIGUOUS)
+    def first(x):
+        return np.argmax(x, axis=-1).astype(np.int32)
+
+    @table.serves("cumsum", "scan", refuses=lambda inputs, params: "one row only" if len(inputs["x"]) != 1 else None)
+    def scan(x):
+        return np.cumsum(x, axis=-1)
+
+    return LibraryBackend("plain", Plain(), table.rows, by_operator({"there is none": ("softmax", "sum")}))
+
+
+def test_what_is_served_is_data(backend):
+    rows = [(row.operator, row.kernel, row.dtype) for row in backend.capabilities()]
+    assert rows[:2] == [("argmax", "first", "float32"), ("argmax", "first", "float64")]
+    assert [dtype for _, kernel, dtype in rows if kernel == "scan"] == list(find_operator("cumsum").dtypes)
+    limits = backend.rows["argmax", "first"].limits()
+    assert limits == {"layouts": ["contiguous", "misaligned"], "only": {"ties": ["lowest"]}}
+
+
+@pytest.mark.parametrize(
+    ("operator", "kernel", "x", "params", "words"),
+    [
+        ("argmax", "first", np.ones((2, 3)), {"ties": "highest"}, "first has ties='lowest' only, not 'highest'"),
+        ("argmax", "first", np.ones((3, 2)).T, {"ties": "lowest"}, "takes contiguous arrays only, and x has strides"),
+        ("cumsum", "scan", np.ones((2, 3)), {"exclusive": False}, "one row only"),
+        ("cumsum", "scan", np.ones((1, 3)), {"exclusive": True}, "the function takes no exclusive"),
+    ],
+)
+def test_what_is_not_served_is_refused_with_the_reason(backend, operator, kernel, x, params, words):
+    with pytest.raises(Refused, match=words):
+        backend.run(operator, kernel, {"x": x}, params)
+
+
+def test_what_is_served_runs_in_the_librarys_scope(backend):
+    result = backend.run("argmax", "first", {"x": np.array([[1.0, 3.0, 3.0]])}, {"ties": "lowest"})
+    assert [output.tolist() for output in result.outputs] == [[1]]
+    assert backend.arrays.scoped == 1
+
+
+def test_an_operator_that_the_library_lacks_is_unsupported_with_the_reason(backend):
+    (result,) = check(backend, ["softmax"], ["float32"], required=True).results
+    assert result.verdict is Verdict.UNSUPPORTED
+    assert result.reason == "backend plain serves no softmax in float32: there is none"
+
+
+def test_devices(backend):
+    assert as_backend(backend, "plain", [], "sim:sm_90") is backend
+    assert as_backend(backend, "plain", [], "cuda:0").device == "cuda:0"
+    with pytest.raises(UsageError, match="no cuda:1 here"):
+        as_backend(backend, "plain", [], "cuda:1")
+
+
+def test_a_variant_is_the_same_rows_by_other_functions(backend):
+    changed = backend.variant("plain-twice", "twice", lambda row: row.call)
+    assert next(row.kernel for row in changed.capabilities()) == "twice first"
+    assert changed.absent == backend.absent
+
+
+@pytest.mark.parametrize(
+    ("module", "library", "attributes"),
+    [
+        ("jax", "jax", ("backend", "jit_backend")),
+        ("onnxruntime", "onnxruntime", ("backend",)),
+    ],
+)
+def test_every_operator_is_served_or_absent_with_a_reason(module, library, attributes):
+    pytest.importorskip(library, reason=f"{library} is an extra: python -m pip install 'refsim[{library}]'")
+    for attribute in attributes:
+        found = load_backend(f"{PACKAGE}.{module}:{attribute}", [], "sim:sm_90")
+        served = {row.operator for row in found.capabilities()}
+        assert not served & set(found.absent)
+        assert served | set(found.absent) == {record.name for record in all_operators()}
+
+
+@pytest.mark.parametrize(
+    ("module", "library", "operators", "dtypes"),
+    [
+        ("jax:backend", "jax", ("softmax", "topk"), ("float32",)),
+        ("jax:jit_backend", "jax", ("sum",), ("float64",)),
+        (
+            "onnxruntime:backend",
+            "onnxruntime",
+            (
+                "softmax",
+                "sum",
+                "topk",
+                "matmul",
+                "batched_matmul",
+                "quantise_static",
+                "reshape_and_cache_flash",
+                "rope",
+            ),
+            ("float16", "bfloat16", "float32", "float64"),
+        ),
+    ],
+)
+def test_installed_libraries_conform(module, library, operators, dtypes):
+    pytest.importorskip(library, reason=f"{library} is an extra: python -m pip install 'refsim[{library}]'")
+    found = load_backend(f"{PACKAGE}.{module}", [], "sim:sm_90")
+    report = check(found, operators, dtypes, count=FEW, required=True)
+    verdicts = {(row.operator, row.kernel, row.dtype): (row.verdict.name, row.reason) for row in report.results}
+    assert {row.operator for row in report.results} == set(operators)
+    assert {verdict for verdict, _ in verdicts.values()} <= {"PASS", "INCONCLUSIVE"}, verdicts
+
+
+def test_jax_has_64_bits_only_while_they_are_judged():
+    jax = pytest.importorskip("jax", reason="JAX is an extra: python -m pip install 'refsim[jax]'")
+    found = load_backend(f"{PACKAGE}.jax:backend", [], "sim:sm_90")
+    (out,) = found.run("sum", "jax.numpy.sum", {"x": np.full(3, 1.0 + 2.0**-40)}, {"axis": None}).outputs
+    assert out.dtype == np.float64
+    assert out == 3.0 + 3 * 2.0**-40
+    assert jax.numpy.ones(1, "float32").sum().dtype == np.float32
+    assert not jax.config.jax_enable_x64
+
+
+@pytest.mark.parametrize("library", ["jax", "onnxruntime"])
+def test_an_absent_library_is_named_with_the_remedy(library, monkeypatch):
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith(f"{PACKAGE}.{library}")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    result = CliRunner().invoke(main, ["check", "sum", "--backend", f"{PACKAGE}.{library}:backend"])
+    assert result.exit_code == 2
+    assert f"pip install 'refsim[{library}]'" in result.output
+
+
+def test_the_list_of_backends_shows_limits_and_what_is_absent():
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is an extra: python -m pip install 'refsim[onnxruntime]'")
+    from refsim import backend_commands
+
+    backends = backend_commands.described("onnxruntime", f"{PACKAGE}.onnxruntime:backend")
+    row = next(one for one in backends["operators"] if one["operator"] == "gated_delta_rule")
+    assert row["only"] == {"normalise": [False]}
+    assert "sample_top_k" in backends["absent"]
+    text = backend_commands.text_of(json.loads(json.dumps(backends)))
+    assert "normalise False only" in text
+    assert "not served: sample_top_k, " in text
