@@ -18,14 +18,18 @@ from oracle.operator import find_operator
 
 VALUE_DEMAND, TOLERANCE_DEMAND = 1.0, 5.0
 ATTENTION = {"batch": 2, "heads": 8, "kv_heads": 8, "queries": 512, "keys": 512, "head_dim": 64, "v_dim": 64}
+EXPERTS = {"tokens": 128, "experts": 8, "k": 2, "width": 256, "inner": 512, "two_inner": 1024}
 TYPICAL = {
     "attention": ATTENTION,
     "flash_attention": ATTENTION,
     "attention_backward": ATTENTION,
     "matmul": {"m": 512, "n": 512, "k": 512},
-    "fused_experts": {"tokens": 128, "experts": 8, "k": 2, "width": 256, "inner": 512, "two_inner": 1024},
+    "fused_experts": EXPERTS,
+    "fused_experts_a8w8": EXPERTS,
+    "fused_experts_a8w8_block_scaled": EXPERTS | {"width_blocks": 2, "inner_blocks": 4, "two_inner_blocks": 8},
+    "fused_experts_mxfp4": EXPERTS | {"width_blocks": 8, "inner_blocks": 16},
 }
-"""Dimensions of each operator's case."""
+"""Dimensions of each operator's case; its dtype is float32, or the last one of operators on codes."""
 
 
 def seconds(run: Callable[[], object]) -> tuple[float, float]:
@@ -39,14 +43,16 @@ def main() -> None:
     """Measure, print, and say whether the demands are met."""
     chosen = [name for name in sys.argv[1:] if not name.startswith("-")] or list(TYPICAL)
     met, numerics = True, NUMERICS["float32"]
-    print(f"{'':20} {'value: clock, processor':>26} {'tolerance: clock, processor':>30}")
+    print(f"{'':32} {'value: clock, processor':>26} {'tolerance: clock, processor':>30}")
     for name in chosen:
-        operator, case = find_operator(name), Case(name, "float32", TYPICAL[name], {}, "normal", seed=0)
+        operator = find_operator(name)
+        dtype = "float32" if "float32" in operator.dtypes else operator.dtypes[-1]
+        case = Case(name, dtype, TYPICAL[name], {}, "normal", seed=0)
         inputs = case.inputs()
         value = seconds(lambda: operator.value(inputs, case.params))  # noqa: B023  called at once
         tolerance = seconds(lambda: operator.expect(inputs, case.params, numerics))  # noqa: B023
         met &= value[0] < VALUE_DEMAND and tolerance[0] < TOLERANCE_DEMAND
-        print(f"{name:20} {value[0]:14.2f} s {value[1]:7.2f} s {tolerance[0]:18.2f} s {tolerance[1]:7.2f} s")
+        print(f"{name:32} {value[0]:14.2f} s {value[1]:7.2f} s {tolerance[0]:18.2f} s {tolerance[1]:7.2f} s")
         if "--profile" in sys.argv:
             profiler = cProfile.Profile(time.process_time)
             profiler.runcall(operator.expect, inputs, case.params, numerics)

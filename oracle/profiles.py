@@ -57,6 +57,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "moe_gate",
         "moe_align_block_size",
         "fused_experts",
+        "fused_experts_with_shared",
         "moe_sum",
         "sample_top_k_top_p",
         "all_to_all",

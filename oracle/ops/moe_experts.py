@@ -32,6 +32,38 @@ def activated(gate: Any, up: Any, activation: str) -> Any:
     return gate * sigmoid(gate) * up
 
 
+def gated_rows(x: Any, w_gate_up: Any, w_down: Any, activation: str, intermediate: str) -> Any:
+    """One feed-forward network of rows x: down(act(gate x) · up x)."""
+    inner = w_down.shape[-1]
+    both = x @ w_gate_up.T
+    middle = activated(both[:, :inner], both[:, inner:], activation)
+    if intermediate != "compute":
+        middle = round_to_format(middle, intermediate)
+    return middle @ w_down.T
+
+
+def routed_rows(
+    hidden: Any,
+    w_gate_up: Any,
+    w_down: Any,
+    topk_ids: Array,
+    topk_weights: Any,
+    activation: str,
+    weighted: str,
+    intermediate: str,
+) -> Any:
+    """What each expert makes of its tokens: (tokens, k, width); 0 where the id is -1. Weights on inputs only."""
+    results: Any = np.zeros_like(hidden, shape=(*topk_ids.shape, hidden.shape[1]))
+    for expert in range(len(w_down)):
+        rows, slots = np.nonzero(topk_ids == expert)
+        if len(rows):
+            x = hidden[rows]
+            if weighted == "input":
+                x = x * topk_weights[rows, slots][:, np.newaxis]
+            results[rows, slots] = gated_rows(x, w_gate_up[expert], w_down[expert], activation, intermediate)
+    return results
+
+
 @operator(family="moe", check=halves_fit)
 def fused_experts(
     hidden: Annotated[Array, Floats("tokens width")],
@@ -97,21 +129,7 @@ def fused_experts(
     >>> fused_experts(np.array([[10.0]]), gate_up, down, np.array([[1]]), np.array([[0.1]], np.float32)).round(6)
     array([[100.000001]])
     """
-    tokens, k = topk_ids.shape
-    inner = w_down.shape[-1]
-    results: Any = np.zeros_like(hidden, shape=(tokens, k, hidden.shape[1]))
-    for expert in range(len(w_down)):
-        rows, slots = np.nonzero(topk_ids == expert)
-        if not len(rows):
-            continue
-        x = hidden[rows]
-        if weighted == "input":
-            x = x * topk_weights[rows, slots][:, np.newaxis]
-        both = x @ w_gate_up[expert].T
-        middle = activated(both[:, :inner], both[:, inner:], activation)
-        if intermediate != "compute":
-            middle = round_to_format(middle, intermediate)
-        results[rows, slots] = middle @ w_down[expert].T
+    results = routed_rows(hidden, w_gate_up, w_down, topk_ids, topk_weights, activation, weighted, intermediate)
     if weighted == "output":
         results = results * np.where(topk_ids >= 0, topk_weights, 0.0)[:, :, np.newaxis]
     if shared is not None:

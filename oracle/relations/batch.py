@@ -11,7 +11,7 @@ from oracle.relations.relation import Run, difference, relation
 SAMPLERS = ("sample_top_k", "sample_top_p", "sample_min_p", "sample_top_k_top_p")
 EXPERTS = (
     "fused_experts", "fused_experts_a8w8", "fused_experts_a8w8_block_scaled", "fused_experts_mxfp4",
-    "fused_experts_w4a16_mxfp4",
+    "fused_experts_w4a16_mxfp4", "fused_experts_with_shared",
 )  # fmt: skip
 ENTRIES: dict[str, tuple[str, ...]] = {
     "logits": ("moe_gate", "temperature_softmax"),

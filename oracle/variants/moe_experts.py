@@ -88,7 +88,7 @@ def activated(gate: Array, up: Array, activation: str, style: Experts) -> Any:
     return gate * _sigmoid(gate, style) * (1 if style.ungated else up)
 
 
-def _one_expert(x: Array, first: Array, second: Array, weight: Array, params: dict[str, Any], style: Experts) -> Array:
+def one_expert(x: Array, first: Array, second: Array, weight: Array, params: dict[str, Any], style: Experts) -> Array:
     """Outputs of one expert for rows x, weighted."""
     weighted, inner = style.weighted or params["weighted"], second.shape[1]
     if weighted == "input":
@@ -112,9 +112,9 @@ def _one_expert(x: Array, first: Array, second: Array, weight: Array, params: di
     return rounded(result, style.result_to)
 
 
-def experts(inputs: tuple[Any, ...], params: dict[str, Any], style: Experts) -> Array:
-    """The experts in float32, float64 for float64 inputs."""
-    hidden, first, second, ids, weights, shared = inputs
+def terms_of(inputs: tuple[Any, ...], params: dict[str, Any], style: Experts) -> Array:
+    """What is added for each token, (tokens, k, width), in float32, float64 for float64 inputs."""
+    hidden, first, second, ids, weights = inputs
     x, ids = wide(hidden), np.array(ids)
     weights = np.array(weights, x.dtype)
     if style.weight_of_first:
@@ -128,24 +128,32 @@ def experts(inputs: tuple[Any, ...], params: dict[str, Any], style: Experts) -> 
         for token, slot in zip(*np.nonzero(ids >= 0), strict=True):
             expert = ids[token, slot]
             rows = x[token : token + 1], wide(first[expert]), wide(second[expert])
-            terms[token, slot] = _one_expert(*rows, weights[token, slot], params, style)[0]
+            terms[token, slot] = one_expert(*rows, weights[token, slot], params, style)[0]
     else:
         for expert in range(len(first)):
             tokens, slots = np.nonzero(ids == expert)
             if len(tokens):
                 factor = weights[tokens, slots][:, np.newaxis]
                 rows = x[tokens], wide(first[expert]), wide(second[expert])
-                terms[tokens, slots] = _one_expert(*rows, factor, params, style)
+                terms[tokens, slots] = one_expert(*rows, factor, params, style)
     if style.all_experts:  # the others with weight 0
         for expert in range(len(first)):
             rows = x, wide(first[expert]), wide(second[expert])
-            terms[:, :1] += _one_expert(*rows, np.zeros_like(x[:, :1]), params, style)[:, np.newaxis]
+            terms[:, :1] += one_expert(*rows, np.zeros_like(x[:, :1]), params, style)[:, np.newaxis]
     if style.last_slot_missed and terms.shape[1] > 1:
         terms = terms[:, :-1]
+    return terms
+
+
+def experts(inputs: tuple[Any, ...], params: dict[str, Any], style: Experts) -> Array:
+    """The experts and their sum, with what shared experts gave."""
+    *routed, shared = inputs
+    hidden, weights = inputs[0], inputs[4]
+    terms = terms_of(tuple(routed), params, style)
     if shared is not None:
         more = wide(shared)
         if style.shared_weighted and weights.shape[1]:
-            more = more * weights[:, :1]
+            more = more * weights[:, :1].astype(more.dtype)
         terms = np.concatenate([terms, more[:, np.newaxis]], axis=1)
     return stored(style.slots(np.swapaxes(terms, 1, 2))[..., 0], hidden)
 

@@ -79,39 +79,73 @@ def activated(gate, up, kind):
     return gate * logistic(gate) * up
 
 
+def network(x, first, second, p):
+    """One feed-forward network of a list of floats, and the largest term of its second product."""
+    inner = second.shape[1]
+    both = [math.fsum(a * b for a, b in zip(x, row)) for row in first.tolist()]
+    middle = [activated(both[i], both[inner + i], p["activation"]) for i in range(inner)]
+    if p["intermediate"] != "compute":
+        narrow = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}[p["intermediate"]]
+        middle = [float(np.float32(m).astype(narrow)) for m in middle]
+    terms = [[a * b for a, b in zip(middle, row)] for row in second.tolist()]
+    return np.array([math.fsum(row) for row in terms]), max((abs(t) for row in terms for t in row), default=0.0)
+
+
+def routed_sum(hidden, first, second, ids, weights, p):
+    want, scale = np.zeros(hidden.shape), 1e-30
+    for t, j in np.argwhere(ids >= 0):
+        e, w = int(ids[t, j]), float(weights[t, j])
+        x = [float(value) * (w if p["weighted"] == "input" else 1.0) for value in hidden[t]]
+        result, largest = network(x, first[e], second[e], p)
+        want[t] += result * (w if p["weighted"] == "output" else 1.0)
+        scale = max(scale, largest)
+    return want, scale
+
+
+def small_expert_cases(name):
+    for case in make_cases(name, "float32", 60, seed=4):
+        if case.value_class not in EXACTLY_FINITE and math.prod(case.dims.values()) <= 4e5:
+            yield case
+
+
 def test_experts_against_scalar_loops():
     record = find_operator("fused_experts")
     compared = 0
-    for case in make_cases("fused_experts", "float32", 60, seed=4):
-        if case.value_class in EXACTLY_FINITE or math.prod(case.dims.values()) > 4e5:
-            continue
+    for case in small_expert_cases("fused_experts"):
         inputs = case.inputs()
-        p = record.signature.complete(case.params)
-        hidden, first, second, ids, weights, shared = inputs.values()
-        inner = second.shape[2]
-        want = np.zeros(hidden.shape)
-        scale = 1e-30
-        for t in range(len(hidden)):
-            for j in range(ids.shape[1]):
-                e = int(ids[t, j])
-                if e < 0:
-                    continue
-                w = float(weights[t, j])
-                x = [float(value) * (w if p["weighted"] == "input" else 1.0) for value in hidden[t]]
-                both = [math.fsum(a * b for a, b in zip(x, row)) for row in first[e].tolist()]
-                middle = [activated(both[i], both[inner + i], p["activation"]) for i in range(inner)]
-                if p["intermediate"] != "compute":
-                    narrow = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}[p["intermediate"]]
-                    middle = [float(np.float32(m).astype(narrow)) for m in middle]
-                for i, row in enumerate(second[e].tolist()):
-                    terms = [a * b for a, b in zip(middle, row)]
-                    scale = max([scale, *map(abs, terms)])
-                    want[t, i] += math.fsum(terms) * (w if p["weighted"] == "output" else 1.0)
+        *routed, shared = inputs.values()
+        want, scale = routed_sum(*routed, record.signature.complete(case.params))
         if shared is not None:
             want += shared
         np.testing.assert_allclose(record.value(inputs, case.params)[0], want, rtol=1e-11, atol=1e-12 * scale)
         compared += 1
     assert compared > 25
+
+
+def test_shared_experts_against_scalar_loops():
+    record = find_operator("fused_experts_with_shared")
+    compared = 0
+    for case in make_cases(record.name, "float32", 40, seed=4):
+        if case.value_class in EXACTLY_FINITE or math.prod(case.dims.values()) > 1e7:
+            continue
+        inputs = case.inputs()
+        p = record.signature.complete(case.params)
+        hidden, first, second, ids, weights, up, down, gate = inputs.values()
+        want, scale = routed_sum(hidden, first, second, ids, weights, p)
+        want *= p["routed_scaling"]
+        for t, x in enumerate(hidden.tolist()):
+            own, largest = network(x, up, down, p)
+            share = 1.0 if gate is None else logistic(math.fsum(a * b for a, b in zip(x, gate.tolist())))
+            own = own * share * p["shared_scaling"]
+            if p["parts"] == "rounded":
+                want[t], own = want[t].astype(np.float32), own.astype(np.float32)
+            want[t] += own
+            scale = max(scale, largest)
+        rtol = 1e-7 if p["parts"] == "rounded" else 1e-11
+        scale *= p["routed_scaling"] * (1e5 if p["parts"] == "rounded" else 1.0)
+        np.testing.assert_allclose(record.value(inputs, case.params)[0], want, rtol=rtol, atol=1e-12 * scale)
+        compared += 1
+    assert compared > 20
 
 
 def test_sum_against_scalar_loops():
@@ -184,6 +218,15 @@ def test_refuses(name, arrays, params, words):
     with pytest.raises(InputError) as caught:
         find_operator(name)(*arrays, **params)
     assert words in str(caught.value)
+
+
+def test_shared_experts_refuse_halves_that_do_not_fit():
+    one, weight = np.ones((1, 1)), np.ones((1, 1), np.float32)
+    given = one, np.ones((1, 2, 1)), np.ones((1, 1, 1)), np.array([[0]]), weight
+    with pytest.raises(InputError, match="of the shared experts, w_gate_up has 3 rows"):
+        find_operator("fused_experts_with_shared")(*given, np.ones((3, 1)), one)
+    with pytest.raises(InputError, match=r"routed_scaling=0\.0"):
+        find_operator("fused_experts_with_shared")(*given, np.ones((2, 1)), one, routed_scaling=0.0)
 
 
 def test_experts_refuse_halves_that_do_not_fit():

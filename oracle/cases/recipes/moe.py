@@ -267,6 +267,9 @@ def _experts_draw(x_class: str, ids: str = "spread", poisoned: bool = False, wei
         }
         if "shared" in shapes:
             inputs["shared"] = normal(rng, shapes["shared"], number_format)
+        for label in ("shared_gate_up", "shared_down", "shared_gate"):
+            if label in shapes:
+                inputs[label] = normal(rng, shapes[label], number_format) / np.sqrt(max(shapes[label][-1], 1))
         return inputs
 
     return draw
@@ -294,7 +297,7 @@ def _saturated(
     return inputs
 
 
-def _experts(tokens: int, width: int, inner: int, experts: int, k: int) -> dict[str, int]:
+def expert_dims(tokens: int, width: int, inner: int, experts: int, k: int) -> dict[str, int]:
     return {"tokens": tokens, "width": width, "two_inner": 2 * inner, "inner": inner, "experts": experts, "k": k}
 
 
@@ -305,7 +308,7 @@ IN_BF16, IN_F16 = {"intermediate": "bfloat16"}, {"intermediate": "float16"}
 
 
 def _random_experts(rng: np.random.Generator) -> Structure:
-    dims = _experts(
+    dims = expert_dims(
         int(pick(rng, (1, 3, 8, 17))), int(pick(rng, (1, 7, 16, 31, 33))), int(pick(rng, (1, 5, 16, 17))),
         int(pick(rng, (1, 2, 4, 7))), int(pick(rng, (1, 2, 3))),
     )  # fmt: skip
@@ -333,36 +336,36 @@ FUSED_EXPERTS = Recipe(
         "saturated": _saturated,
     },
     curated=(
-        Structure(_experts(17, 33, 17, 4, 2), "normal", absent=ALONE),
-        Structure(_experts(8, 32, 16, 6, 3), "nan_unused", "padded"),
-        Structure(_experts(9, 31, 15, 5, 2), "nan_elsewhere", params=GELU, absent=ALONE),
-        Structure(_experts(7, 16, 33, 3, 2), "normal", "strided", INPUT),
-        Structure(_experts(7, 24, 16, 3, 2), "saturated", params=OAI, absent=ALONE),
-        Structure(_experts(6, 17, 16, 4, 2), "normal", "transposed", IN_BF16),
-        Structure(_experts(6, 17, 16, 4, 2), "normal", "misaligned", IN_F16 | GELU, ALONE),
-        Structure(_experts(5, 16, 8, 3, 1), "selecting", absent=ALONE),
-        Structure(_experts(33, 7, 5, 2, 1), "one_expert", "padded", absent=ALONE),
-        Structure(_experts(16, 8, 8, 4, 3), "some_elsewhere"),
-        Structure(_experts(5, 15, 7, 4, 4), "negative_weights", "strided", absent=ALONE),
-        Structure(_experts(4, 65, 9, 2, 2), "uniform", "transposed", OAI),
-        Structure(_experts(4, 63, 9, 3, 2), "full_significand", absent=ALONE),
-        Structure(_experts(5, 31, 8, 3, 2), "one_hot"),
-        Structure(_experts(5, 16, 9, 3, 2), "sparse_integers", absent=ALONE),
-        Structure(_experts(4, 32, 8, 2, 2), "low_entropy", "misaligned"),
-        Structure(_experts(4, 47, 8, 2, 1), "rising", absent=ALONE),
-        Structure(_experts(4, 47, 8, 2, 2), "falling", params=INPUT | IN_BF16),
-        Structure(_experts(3, 16, 8, 2, 2), "offset", "padded", absent=ALONE),
-        Structure(_experts(3, 16, 8, 2, 2), "subnormals", absent=ALONE),
-        Structure(_experts(3, 33, 8, 2, 2), "cancelling"),
-        Structure(_experts(5, 17, 8, 3, 2), "heavy_tail", params=GELU, absent=ALONE),
-        Structure(_experts(3, 8, 8, 2, 2), "zeros"),
-        Structure(_experts(7, 16, 8, 3, 2), "not_a_number", params=OAI, absent=ALONE),
-        Structure(_experts(7, 16, 8, 3, 2), "infinities", absent=ALONE),
-        Structure(_experts(11, 16, 8, 3, 2), "mixed", "transposed"),
-        Structure(_experts(1, 1, 1, 1, 1), "normal", absent=ALONE),
-        Structure(_experts(0, 8, 4, 2, 2)),
-        Structure(_experts(3, 5, 0, 2, 1), absent=ALONE),
-        Structure(_experts(2, 5, 3, 8, 0)),
+        Structure(expert_dims(17, 33, 17, 4, 2), "normal", absent=ALONE),
+        Structure(expert_dims(8, 32, 16, 6, 3), "nan_unused", "padded"),
+        Structure(expert_dims(9, 31, 15, 5, 2), "nan_elsewhere", params=GELU, absent=ALONE),
+        Structure(expert_dims(7, 16, 33, 3, 2), "normal", "strided", INPUT),
+        Structure(expert_dims(7, 24, 16, 3, 2), "saturated", params=OAI, absent=ALONE),
+        Structure(expert_dims(6, 17, 16, 4, 2), "normal", "transposed", IN_BF16),
+        Structure(expert_dims(6, 17, 16, 4, 2), "normal", "misaligned", IN_F16 | GELU, ALONE),
+        Structure(expert_dims(5, 16, 8, 3, 1), "selecting", absent=ALONE),
+        Structure(expert_dims(33, 7, 5, 2, 1), "one_expert", "padded", absent=ALONE),
+        Structure(expert_dims(16, 8, 8, 4, 3), "some_elsewhere"),
+        Structure(expert_dims(5, 15, 7, 4, 4), "negative_weights", "strided", absent=ALONE),
+        Structure(expert_dims(4, 65, 9, 2, 2), "uniform", "transposed", OAI),
+        Structure(expert_dims(4, 63, 9, 3, 2), "full_significand", absent=ALONE),
+        Structure(expert_dims(5, 31, 8, 3, 2), "one_hot"),
+        Structure(expert_dims(5, 16, 9, 3, 2), "sparse_integers", absent=ALONE),
+        Structure(expert_dims(4, 32, 8, 2, 2), "low_entropy", "misaligned"),
+        Structure(expert_dims(4, 47, 8, 2, 1), "rising", absent=ALONE),
+        Structure(expert_dims(4, 47, 8, 2, 2), "falling", params=INPUT | IN_BF16),
+        Structure(expert_dims(3, 16, 8, 2, 2), "offset", "padded", absent=ALONE),
+        Structure(expert_dims(3, 16, 8, 2, 2), "subnormals", absent=ALONE),
+        Structure(expert_dims(3, 33, 8, 2, 2), "cancelling"),
+        Structure(expert_dims(5, 17, 8, 3, 2), "heavy_tail", params=GELU, absent=ALONE),
+        Structure(expert_dims(3, 8, 8, 2, 2), "zeros"),
+        Structure(expert_dims(7, 16, 8, 3, 2), "not_a_number", params=OAI, absent=ALONE),
+        Structure(expert_dims(7, 16, 8, 3, 2), "infinities", absent=ALONE),
+        Structure(expert_dims(11, 16, 8, 3, 2), "mixed", "transposed"),
+        Structure(expert_dims(1, 1, 1, 1, 1), "normal", absent=ALONE),
+        Structure(expert_dims(0, 8, 4, 2, 2)),
+        Structure(expert_dims(3, 5, 0, 2, 1), absent=ALONE),
+        Structure(expert_dims(2, 5, 3, 8, 0)),
     ),
     random=_random_experts,
 )
