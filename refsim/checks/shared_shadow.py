@@ -217,25 +217,29 @@ class SharedShadow:
         if self.racecheck:
             if self.plain is None:
                 self.plain = self.tag.copy()
-            self._check_writers(lanes, view, address, self.plain.take(cells), serial)
+            if self.last_plain >= self.batch.interval_start(lanes):
+                self._check_writers(lanes, view, address, self.plain.take(cells), serial)
             if self.last_hidden >= self.batch.bar_low:
                 self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
             self._check_readers(lanes, view, address, cells, serial)
         self.last_write = serial
-        mine = np.broadcast_to((serial << SHIFT) | (self._threads(lanes) + 1), cells.shape)
-        self.tag[cells.reshape(-1)] = mine.reshape(-1)
+        agents = lanes.agents if self.wide else lanes.t + 1
+        mine = ((serial << SHIFT) | agents).reshape(-1)
+        cells, tag = cells.reshape(-1), tag.reshape(-1)
+        self.tag[cells] = mine
         kept = self.tag.take(cells)
-        for hidden in (tag, mine):
-            lost = (hidden != 0) & ((hidden & AGENT) != (kept & AGENT))
-            self._hide(cells[lost], hidden[lost])
+        if int(tag.max()) >= self.batch.bar_low << SHIFT:
+            self._hide(cells, tag, (tag != 0) & (((tag ^ kept) & AGENT) != 0))
+        self._hide(cells, mine, mine != kept)
         self.batch.log_atomic(serial, view, lanes, address)
 
-    def _hide(self, cells: Any, tags: Any) -> None:
-        """Remember accesses whose tag gave way to another thread's."""
-        if len(cells):
+    def _hide(self, cells: Any, tags: Any, lost: Any) -> None:
+        """Remember accesses whose tag was lost to another thread's."""
+        chosen = np.flatnonzero(lost)
+        if len(chosen):
             if self.foreign is None:
                 self.foreign = np.zeros_like(self.tag)
-            self.foreign[cells] = tags
+            self.foreign[cells.take(chosen)] = tags.take(chosen)
 
     def _shape(self, lanes: LaneSet) -> tuple[int, ...]:
         return lanes.shape if self.wide else (lanes.shape[0], 1)

@@ -33,8 +33,8 @@ class LaneSet:
     """
 
     __slots__ = (
-        "_b", "_lane", "_t", "batch", "cols", "cut_how", "cut_index", "flat", "interval", "parent_cols", "rows",
-        "shape", "size",
+        "_agents", "_b", "_lane", "_t", "batch", "cols", "cut_how", "cut_index", "flat", "interval", "parent_cols",
+        "rows", "shape", "size",
     )  # fmt: skip
 
     def __init__(self, batch: Any, rows: Ints | None, cols: Ints | None, flat: Ints | None = None) -> None:
@@ -54,6 +54,7 @@ class LaneSet:
         self.cut_index: Ints | None = None
         self.parent_cols = 0
         self.interval: tuple[Any, int] | None = None
+        self._agents: Ints | None = None
         self._t: Ints | None = None
         self._b: Ints | None = None
         self._lane: Ints | None = None
@@ -92,6 +93,13 @@ class LaneSet:
         if self._lane is None:
             self._lane = self.flat if self.flat is not None else self.t * self.batch.columns + self.b
         return self._lane
+
+    @property
+    def agents(self) -> Ints:
+        """Number of the thread within its block, from 1, of every lane, of the set's shape."""
+        if self._agents is None:
+            self._agents = np.ascontiguousarray(np.broadcast_to(self.t + 1, self.shape))
+        return self._agents
 
     @property
     def whole_columns(self) -> bool:
