@@ -110,11 +110,15 @@ def attention_varlen(
     cu_seqlens_q: Annotated[Array, Integers("boundaries", dtype="int32")],
     cu_seqlens_k: Annotated[Array, Integers("boundaries", dtype="int32")],
     seqused_k: Annotated[Array, Integers("sequences", dtype="int32")] | None = None,
+    bias: Annotated[Array, Floats("tokens_q max_keys")] | None = None,
+    alibi_slopes: Annotated[Array, Floats("heads", dtype="float32")] | None = None,
+    sinks: Annotated[Array, Floats("heads", dtype="float32")] | None = None,
     *,
     causal: Literal["none", "top_left", "bottom_right"] = "none",
     window_left: Annotated[int, Range(-1)] = -1,
     window_right: Annotated[int, Range(-1)] = -1,
     softcap: Annotated[float | None, Range(0.0, open=True)] = None,
+    alibi: Literal["distance", "last_key"] = "distance",
     scale: Annotated[float | None, Range(0.0, open=True)] = None,
 ) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
     """Attention of packed sequences: ``out[s] = softmax(scale · q[s] k[s]ᵀ + mask) v[s]`` for each sequence s.
@@ -132,7 +136,11 @@ def attention_varlen(
         number of tokens.
     seqused_k : int32 array (sequences,), optional
         How many of a sequence's keys are there; what lies behind them is padding, which is not read.
-    causal, window_left, window_right, softcap, scale
+    bias : array (tokens_q, max_keys), optional
+        Added to the scores of every head; q's dtype. Row i belongs to query i, column j to the j-th key of its
+        sequence, of which none has more than max_keys in use: Composable Kernel's form, and so AITER's. What lies
+        behind a sequence's keys is not read.
+    alibi_slopes, sinks, alibi, causal, window_left, window_right, softcap, scale
         As in `flash_attention`, for each sequence with its own numbers of queries and of keys in use.
 
     Returns
@@ -140,7 +148,8 @@ def attention_varlen(
     out : array (tokens_q, heads, v_dim)
         q's dtype. A row that sees no key is 0.
     lse : array (heads, tokens_q)
-        Natural log of Σ exp(score); float32, for float64 inputs float64. A row that sees no key has -inf.
+        Natural log of Σ exp(score), the sink's included; float32, for float64 inputs float64. -inf where nothing is
+        seen and no sink is given.
 
     Notes
     -----
@@ -149,8 +158,8 @@ def attention_varlen(
     Raises
     ------
     InputError
-        Boundaries that do not rise from 0 to the number of tokens, a length in use that exceeds its sequence, heads no
-        multiple of kv_heads, or shapes and dtypes that disagree.
+        Boundaries that do not rise from 0 to the number of tokens, a length in use that exceeds its sequence, more keys
+        in use than bias has columns, heads no multiple of kv_heads, or shapes and dtypes that disagree.
 
     Source: flash_attn_varlen_func of Dao's FlashAttention, whose arguments have these names.
 
@@ -163,7 +172,8 @@ def attention_varlen(
     (array([2., 2., 7.]), array([[0.69314718, 0.69314718, 0.        ]]))
     """
     options = {
-        "causal": causal, "window_left": window_left, "window_right": window_right, "softcap": softcap, "scale": scale,
+        "causal": causal, "window_left": window_left, "window_right": window_right,
+        "softcap": softcap, "alibi": alibi, "scale": scale,
     }  # fmt: skip
     out = np.zeros_like(q, shape=(*q.shape[:2], v.shape[2]))
     lse = np.zeros_like(q, shape=q.shape[1::-1])
@@ -175,7 +185,17 @@ def attention_varlen(
             if used > room:
                 raise InputError(f"seqused_k[{sequence}] = {used} exceeds the {room} keys of its sequence")
             keys = slice(keys.start, keys.start + used)
-        mean, log_sum = attended(by_head(q[queries]), by_head(k[keys]), by_head(v[keys]), options)
+        added = None if bias is None else _bias_of(bias, queries, keys.stop - keys.start, sequence, q.shape[1])
+        parts = by_head(q[queries]), by_head(k[keys]), by_head(v[keys])
+        mean, log_sum = attended(*parts, options, bias=added, alibi_slopes=alibi_slopes, sinks=sinks)
         out[queries] = np.swapaxes(mean[0], 0, 1)
         lse[:, queries] = log_sum[0]
     return out, lse
+
+
+def _bias_of(bias: Array, queries: slice, keys: int, sequence: int, heads: int) -> Array:
+    """A sequence's bias (1, heads, queries, keys)."""
+    if keys > bias.shape[1]:
+        raise InputError(f"sequence {sequence} has {keys} keys, but bias only {bias.shape[1]} columns")
+    own = bias[queries, :keys]
+    return np.broadcast_to(own, (1, heads, *own.shape))

@@ -61,13 +61,16 @@ def sequences_are_independent(
     for at in range(1, len(edges_q) - 1):
         queries, keys = slice(*edges_q[at : at + 2]), slice(*edges_k[at : at + 2])
         own = {name: queries if name == "q" else keys for name in inputs if name in PACKED}
+        if inputs.get("bias") is not None:
+            own["bias"] = queries
         alone: dict[str, Any] = {name: np.array(inputs[name][rows]) for name, rows in own.items()}
         alone |= {
             "cu_seqlens_q": edges_q[at : at + 2] - edges_q[at],
             "cu_seqlens_k": edges_k[at : at + 2] - edges_k[at],
         }
-        if "seqused_k" in inputs:
-            alone["seqused_k"] = None if inputs["seqused_k"] is None else inputs["seqused_k"][at : at + 1]
+        if inputs.get("seqused_k") is not None:
+            alone["seqused_k"] = inputs["seqused_k"][at : at + 1]
+        alone = {**inputs, **alone}
         own_out, own_lse = run(alone, params)
         broken = difference(out[queries], own_out, f"out of sequence {at}")
         broken = broken or difference(lse[:, queries], own_lse, f"lse of sequence {at}")

@@ -193,16 +193,23 @@ def packed(
     params: dict[str, Any],
     style: Style = STYLE,
     slip: Slip = RIGHT,
+    *,
+    bias: Array | None = None,
+    **added: Any,
 ) -> tuple[Array, Array]:
-    """Attention of each sequence on its own, given as (first, last) of its queries and keys."""
+    """Attention of each sequence on its own, given as (first, last) of its queries and keys.
+
+    ``bias`` is (tokens, columns); ``added`` holds slopes and sinks.
+    """
     out = np.zeros((*q.shape[:2], v.shape[2]), wide(q).dtype)
     lse = np.full((q.shape[1], len(q)), -np.inf, out.dtype)
     for (first, last), (first_key, last_key) in zip(queries_of, keys_of, strict=True):
-        if first == last or first_key == last_key:
+        if first == last:
             continue
         parts = (q[first:last], k[first_key:last_key], v[first_key:last_key])
         q_rows, k_rows, v_rows = (np.swapaxes(x, 0, 1)[np.newaxis] for x in parts)
-        mean, log_sum = dense(q_rows, k_rows, v_rows, params, style, slip)
+        own = None if bias is None else bias[first:last, : last_key - first_key][np.newaxis, np.newaxis]
+        mean, log_sum = dense(q_rows, k_rows, v_rows, params, style, slip, bias=own, **added)
         out[first:last] = np.swapaxes(mean[0], 0, 1)
         lse[:, first:last] = log_sum[0]
     return stored(out, q), lse
@@ -220,9 +227,14 @@ def _used(cu_k: Array, used: Array | None) -> list[tuple[int, int]]:
     return [(first, first + int(count)) for (first, _), count in zip(whole, used, strict=True)]
 
 
+def _added(inputs: tuple[Any, ...]) -> dict[str, Any]:
+    """Bias, slopes and sinks by name."""
+    return dict(zip(("bias", "alibi_slopes", "sinks"), inputs, strict=True))
+
+
 def _varlen(name: str, doc: str, register: Any, style: Style = STYLE, slip: Slip = RIGHT, **facts: Any) -> None:
-    def variant(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
-        return packed(q, k, v, pairs(cu_q), _used(cu_k, used), params, style, slip)
+    def variant(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, *added: Any, **params: Any) -> Any:
+        return packed(q, k, v, pairs(cu_q), _used(cu_k, used), params, style, slip, **_added(added))
 
     variant.__doc__ = doc
     register("attention_varlen", name=name, **facts)(variant)
@@ -232,20 +244,24 @@ for _name, (_style, _doc) in HONEST.items():
     _varlen(_name, _doc, control, _style)
 for _name, (_style, _doc) in MISTAKEN.items():
     _varlen(_name, _doc, mutant, _style)
-for _name, (_slip, _doc) in SLIPS.items():
+for _name, (_slip, _doc) in {**SLIPS, **ADDED}.items():
     _varlen(_name, _doc, mutant, slip=_slip)
 
 
 @mutant("attention_varlen")
-def lengths_ignored(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
+def lengths_ignored(
+    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, *added: Any, **params: Any
+) -> tuple[Array, Array]:
     """All keys of a sequence are taken, used or not."""
-    return packed(q, k, v, pairs(cu_q), pairs(cu_k), params)
+    return packed(q, k, v, pairs(cu_q), pairs(cu_k), params, **_added(added))
 
 
 @mutant("attention_varlen")
-def padding_masked_by_weight(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
+def padding_masked_by_weight(
+    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, *added: Any, **params: Any
+) -> tuple[Array, Array]:
     """Unused values meet weights of 0, and 0 · NaN is NaN."""
-    out, lse = packed(q, k, v, pairs(cu_q), _used(cu_k, used), params)
+    out, lse = packed(q, k, v, pairs(cu_q), _used(cu_k, used), params, **_added(added))
     for (first, last), (first_key, last_key) in zip(pairs(cu_q), pairs(cu_k), strict=True):
         spoiled = np.isnan(wide(v)[first_key:last_key]).any()
         out[first:last] = np.nan if spoiled else out[first:last]
@@ -253,25 +269,54 @@ def padding_masked_by_weight(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used:
 
 
 @mutant("attention_varlen")
-def one_key_of_the_next(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
+def one_key_of_the_next(
+    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, *added: Any, **params: Any
+) -> tuple[Array, Array]:
     """Each sequence takes the first key of the next one, too."""
     keys = [(first, min(last + 1, len(k))) for first, last in _used(cu_k, used)]
-    return packed(q, k, v, pairs(cu_q), keys, params)
+    return packed(q, k, v, pairs(cu_q), keys, params, **_added(added))
 
 
 @mutant("attention_varlen")
-def keys_bounded_by_queries(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
+def keys_bounded_by_queries(
+    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, *added: Any, **params: Any
+) -> tuple[Array, Array]:
     """The keys' boundaries are taken from cu_seqlens_q."""
     keys = [(min(first, len(k)), min(last, len(k))) for first, last in pairs(cu_q)]
-    return packed(q, k, v, pairs(cu_q), keys, params)
+    return packed(q, k, v, pairs(cu_q), keys, params, **_added(added))
+
+
+@mutant("attention_varlen")
+def bias_of_first_rows(
+    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, bias: Any, *added: Any, **params: Any
+) -> tuple[Array, Array]:
+    """Every sequence takes the bias from the first row on."""
+    if bias is not None:
+        rows = [np.arange(last - first) for first, last in pairs(cu_q)]
+        bias = bias[np.concatenate(rows)] if rows else bias
+    return packed(q, k, v, pairs(cu_q), _used(cu_k, used), params, **_added((bias, *added)))
+
+
+@mutant("attention_varlen")
+def bias_by_packed_key(
+    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, bias: Any, *added: Any, **params: Any
+) -> tuple[Array, Array]:
+    """Columns of the bias are counted from the first key of all sequences."""
+    if bias is not None and bias.shape[1]:
+        bias = np.array(bias)
+        for (first, last), (first_key, _) in zip(pairs(cu_q), pairs(cu_k), strict=True):
+            bias[first:last] = np.roll(bias[first:last], -first_key, axis=1)
+    return packed(q, k, v, pairs(cu_q), _used(cu_k, used), params, **_added((bias, *added)))
 
 
 @mutant("attention_varlen", relation="sequences_are_independent")
-def order_by_offset(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, **params: Any) -> Any:
+def order_by_offset(
+    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, *added: Any, **params: Any
+) -> tuple[Array, Array]:
     """How the keys are tiled depends on where the sequence begins."""
     queries, keys = pairs(cu_q), _used(cu_k, used)
-    out, lse = packed(q, k, v, queries, keys, params)
-    later = packed(q, k, v, queries, keys, params, HONEST["online_tiles"][0])
+    out, lse = packed(q, k, v, queries, keys, params, **_added(added))
+    later = packed(q, k, v, queries, keys, params, HONEST["online_tiles"][0], **_added(added))
     for first, last in queries[1:]:
         out[first:last], lse[:, first:last] = later[0][first:last], later[1][:, first:last]
     return out, lse

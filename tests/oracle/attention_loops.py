@@ -76,14 +76,18 @@ def flash_attention(
     return out, lse
 
 
-def attention_varlen(q, k, v, cu_q, cu_k, used=None, **params):
+def attention_varlen(q, k, v, cu_q, cu_k, used=None, bias=None, slopes=None, sinks=None, **params):
     out, lse = np.zeros((*q.shape[:2], v.shape[2])), np.zeros(q.shape[1::-1])
     for s in range(len(cu_q) - 1):
         first, last = cu_k[s], cu_k[s + 1] if used is None else cu_k[s] + used[s]
         rows = q[cu_q[s] : cu_q[s + 1]].transpose(1, 0, 2)[None]
+        added = None
+        if bias is not None:
+            added = np.stack([bias[cu_q[s] : cu_q[s + 1], : last - first]] * q.shape[1])[None]
         mean, log_sum = flash_attention(
-            rows, k[first:last].transpose(1, 0, 2)[None], v[first:last].transpose(1, 0, 2)[None], **params
-        )
+            rows, k[first:last].transpose(1, 0, 2)[None], v[first:last].transpose(1, 0, 2)[None], added, slopes, sinks,
+            **params,
+        )  # fmt: skip
         out[cu_q[s] : cu_q[s + 1]] = mean[0].transpose(1, 0, 2)
         lse[:, cu_q[s] : cu_q[s + 1]] = log_sum[0]
     return out, lse

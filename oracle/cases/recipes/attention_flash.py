@@ -171,31 +171,49 @@ def _varlen_draw(name: str) -> Draw:
         scale = scale_of(shapes, params)
         q, k, v = packed_heads(BUILDERS[name], rng, shapes["q"], shapes["k"], shapes["v"], scale, number_format)
         count = shapes["cu_seqlens_q"][0]
-        inputs = {"q": q, "k": k, "v": v}
+        inputs = {"q": q, "k": k, "v": v, **added_inputs(rng, shapes, name in EXACT)}
         for side, tokens in (("cu_seqlens_q", len(q)), ("cu_seqlens_k", len(k))):
             inputs[side] = boundaries(rng, count, tokens)
+        edges = inputs["cu_seqlens_k"]
+        used = np.diff(edges)
         if "seqused_k" in shapes:
-            edges = inputs["cu_seqlens_k"]
-            used = rng.integers(0, np.diff(edges) + 1)
+            used = rng.integers(0, used + 1)
             inputs["k"], inputs["v"] = np.array(k, np.float64), np.array(v, np.float64)
-            for first, last, count in zip(edges[:-1], edges[1:], used, strict=True):
+            for first, last, keys in zip(edges[:-1], edges[1:], used, strict=True):
                 for array in (inputs["k"], inputs["v"]):
-                    array[first + count : last] = np.nan
+                    array[first + keys : last] = np.nan
             inputs["seqused_k"] = used.astype(np.int32)
+        if "bias" in shapes:
+            for first, last, keys in zip(inputs["cu_seqlens_q"][:-1], inputs["cu_seqlens_q"][1:], used, strict=True):
+                inputs["bias"][first:last, keys:] = np.nan
         return inputs
 
     return draw
 
 
+def _varlen_bias_hides(
+    rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
+) -> dict[str, Array]:
+    """Half of the bias is -inf, and all of it in every third row."""
+    inputs = _varlen_draw("normal")(rng, shapes, params, number_format)
+    if "bias" in inputs:
+        hidden = rng.random(shapes["bias"]) < 0.5
+        hidden[::3] = True
+        inputs["bias"] = np.where(hidden & ~np.isnan(inputs["bias"]), -np.inf, inputs["bias"])
+    return inputs
+
+
 def _varlen_dims(
     sequences: int, tokens_q: int, tokens_k: int, heads: int, kv_heads: int, head_dim: int, v_dim: int
 ) -> dict[str, int]:
-    names = ("boundaries", "sequences", "tokens_q", "tokens_k", "heads", "kv_heads", "head_dim", "v_dim")
-    sizes = (sequences + 1, sequences, tokens_q, tokens_k, heads, kv_heads, head_dim, v_dim)
-    return dict(zip(names, sizes, strict=True))
+    return {
+        "boundaries": sequences + 1, "sequences": sequences, "tokens_q": tokens_q, "tokens_k": tokens_k,
+        "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "v_dim": v_dim, "max_keys": tokens_k,
+    }  # fmt: skip
 
 
 USED = ("seqused_k",)
+PLAIN = USED + NONE
 
 
 def _random_varlen(rng: np.random.Generator) -> Structure:
@@ -208,47 +226,50 @@ def _random_varlen(rng: np.random.Generator) -> Structure:
     params: dict[str, Any] = {
         "causal": pick(rng, ("none", "top_left", "bottom_right")),
         **_window(int(pick(rng, (-1, 0, 3, 9))), int(pick(rng, (-1, 0, 2)))),
+        "alibi": pick(rng, ("distance", "last_key")),
     }
     if rng.random() < 0.3:
         params["softcap"] = pick(rng, (1.0, 30.0))
-    return Structure(dims, params=params, absent=USED if rng.random() < 0.5 else ())
+    return Structure(dims, params=params, absent=tuple(name for name in PLAIN if rng.random() < 0.6))
 
 
 VARLEN = Recipe(
-    classes={name: _varlen_draw(name) for name in CLASSES},
+    classes={**{name: _varlen_draw(name) for name in CLASSES}, "bias_hides": _varlen_bias_hides},
     curated=(
-        Structure(_varlen_dims(3, 40, 64, 2, 1, 16, 16), "normal", absent=USED),
-        Structure(_varlen_dims(2, 31, 47, 4, 2, 16, 16), "normal", "padded", BOTTOM),
-        Structure(_varlen_dims(3, 48, 48, 2, 2, 16, 16), "normal", "strided", TOP, USED),
-        Structure(_varlen_dims(4, 33, 63, 2, 1, 16, 8), "uniform_weights", params=BOTTOM),
-        Structure(_varlen_dims(3, 47, 31, 2, 1, 16, 8), "uniform_weights", "transposed", TOP, USED),
-        Structure(_varlen_dims(2, 33, 33, 2, 1, 16, 8), "uniform", "misaligned", _window(5, 2), USED),
-        Structure(_varlen_dims(2, 17, 33, 2, 1, 16, 8), "peaky", params=BOTTOM | {"softcap": 5.0}),
-        Structure(_varlen_dims(2, 9, 65, 2, 1, 16, 8), "all_below"),
-        Structure(_varlen_dims(2, 9, 65, 2, 1, 16, 8), "far_below", absent=USED),
-        Structure(_varlen_dims(2, 9, 65, 2, 1, 16, 8), "huge_exact", "padded"),
-        Structure(_varlen_dims(1, 5, 65, 1, 1, 16, 8), "climbing", absent=USED),
-        Structure(_varlen_dims(1, 5, 65, 1, 1, 16, 8), "sinking", absent=USED),
-        Structure(_varlen_dims(2, 9, 31, 2, 1, 16, 8), "last_key", absent=USED),
-        Structure(_varlen_dims(2, 9, 17, 2, 1, 8, 8), "low_entropy", params={"scale": 0.3}),
-        Structure(_varlen_dims(2, 9, 17, 1, 1, 16, 8), "sparse_integers", absent=USED),
-        Structure(_varlen_dims(2, 9, 17, 2, 1, 16, 8), "subnormals"),
-        Structure(_varlen_dims(2, 9, 33, 1, 1, 16, 8), "offset"),
+        Structure(_varlen_dims(3, 40, 64, 2, 1, 16, 16), "normal", absent=PLAIN),
+        Structure(_varlen_dims(2, 31, 47, 4, 2, 16, 16), "normal", "padded", BOTTOM, BIAS),
+        Structure(_varlen_dims(3, 48, 48, 2, 2, 16, 16), "normal", "strided", TOP, PLAIN),
+        Structure(_varlen_dims(4, 33, 63, 2, 1, 16, 8), "uniform_weights", params=BOTTOM, absent=NONE),
+        Structure(_varlen_dims(3, 47, 31, 2, 1, 16, 8), "uniform_weights", "transposed", TOP, PLAIN),
+        Structure(_varlen_dims(2, 33, 33, 2, 1, 16, 8), "uniform", "misaligned", _window(5, 2), USED + SINKS),
+        Structure(_varlen_dims(2, 17, 33, 2, 1, 16, 8), "peaky", params=BOTTOM | {"softcap": 5.0}, absent=SINKS),
+        Structure(_varlen_dims(3, 17, 33, 4, 2, 16, 8), "normal", params={"alibi": "last_key"}, absent=BIAS + SINKS),
+        Structure(_varlen_dims(3, 13, 17, 2, 1, 16, 8), "bias_hides", "padded", absent=SLOPES),
+        Structure(_varlen_dims(2, 9, 65, 2, 1, 16, 8), "all_below", absent=NONE),
+        Structure(_varlen_dims(2, 9, 65, 2, 1, 16, 8), "far_below", absent=PLAIN),
+        Structure(_varlen_dims(2, 9, 65, 2, 1, 16, 8), "huge_exact", "padded", absent=NONE),
+        Structure(_varlen_dims(1, 5, 65, 1, 1, 16, 8), "climbing", absent=PLAIN),
+        Structure(_varlen_dims(1, 5, 65, 1, 1, 16, 8), "sinking", absent=USED + SINKS),
+        Structure(_varlen_dims(2, 9, 31, 2, 1, 16, 8), "last_key", absent=PLAIN),
+        Structure(_varlen_dims(2, 9, 17, 2, 1, 8, 8), "low_entropy", params={"scale": 0.3}, absent=BIAS),
+        Structure(_varlen_dims(2, 9, 17, 1, 1, 16, 8), "sparse_integers", absent=PLAIN),
+        Structure(_varlen_dims(2, 9, 17, 2, 1, 16, 8), "subnormals", absent=SINKS),
+        Structure(_varlen_dims(2, 9, 33, 1, 1, 16, 8), "offset", absent=NONE),
         Structure(_varlen_dims(2, 9, 33, 1, 1, 33, 5), "heavy_tail", "strided"),
-        Structure(_varlen_dims(2, 9, 17, 2, 1, 16, 17), "one_hot", params=BOTTOM, absent=USED),
+        Structure(_varlen_dims(2, 9, 17, 2, 1, 16, 17), "one_hot", params=BOTTOM, absent=PLAIN),
         Structure(_varlen_dims(2, 7, 33, 1, 1, 24, 8), "rising"),
-        Structure(_varlen_dims(2, 7, 33, 1, 1, 24, 8), "falling", absent=USED),
-        Structure(_varlen_dims(3, 13, 33, 2, 1, 16, 8), "full_significand", params=_window(0, 3)),
-        Structure(_varlen_dims(2, 9, 17, 2, 1, 8, 8), "not_a_number"),
+        Structure(_varlen_dims(2, 7, 33, 1, 1, 24, 8), "falling", absent=PLAIN),
+        Structure(_varlen_dims(3, 13, 33, 2, 1, 16, 8), "full_significand", params=_window(0, 3), absent=NONE),
+        Structure(_varlen_dims(2, 9, 17, 2, 1, 8, 8), "not_a_number", absent=BIAS),
         Structure(_varlen_dims(2, 9, 17, 2, 2, 8, 8), "zeros"),
-        Structure(_varlen_dims(1, 1, 1, 1, 1, 1, 1), "normal", absent=USED),
+        Structure(_varlen_dims(1, 1, 1, 1, 1, 1, 1), "normal", absent=PLAIN),
         Structure(_varlen_dims(0, 0, 0, 2, 1, 8, 8)),
         Structure(_varlen_dims(3, 7, 0, 2, 1, 8, 8)),
         Structure(_varlen_dims(3, 0, 7, 2, 1, 8, 8)),
-        Structure(_varlen_dims(8, 33, 33, 1, 1, 8, 8), "normal", params=BOTTOM, absent=USED),
+        Structure(_varlen_dims(8, 33, 33, 1, 1, 8, 8), "normal", params=BOTTOM, absent=PLAIN),
     ),
     random=_random_varlen,
-    unread=("k", "v"),
+    unread=("k", "v", "bias"),
 )
 
 RECIPES = {"flash_attention": FLASH, "attention_varlen": VARLEN}
