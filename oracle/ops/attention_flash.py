@@ -27,6 +27,7 @@ def flash_attention(
     softcap: Annotated[float | None, Range(0.0, open=True)] = None,
     alibi: Literal["distance", "last_key"] = "distance",
     scale: Annotated[float | None, Range(0.0, open=True)] = None,
+    sink_in_lse: bool = True,
 ) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
     """Attention with all options: ``out = softmax(softcap · tanh(scale · q kᵀ / softcap) + alibi + bias, sink) v``.
 
@@ -43,7 +44,7 @@ def flash_attention(
     alibi_slopes : float32 array (heads,), optional
         Slope of each head's linear bias.
     sinks : float32 array (heads,), optional
-        Score of one more key per head, whose value is 0. It counts in lse; -inf is no sink.
+        Score of one more key per head, whose value is 0; -inf is no sink.
     causal : "none", "top_left" or "bottom_right"
         No key to the right of the diagonal is seen. The diagonal of query i is key i for "top_left", key
         i + keys - queries otherwise.
@@ -56,14 +57,16 @@ def flash_attention(
         paged kernels and in its causal reference. Under a causal mask they give the same ``out``, another ``lse``.
     scale : float, optional
         Factor of q kᵀ, above 0; 1 / sqrt(head_dim) if not given.
+    sink_in_lse : bool
+        Whether the sink counts in lse, as in AITER's reference and FlashAttention-3; FlashMLA leaves it out.
 
     Returns
     -------
     out : array (batch, heads, queries, v_dim)
         q's dtype. A row that sees no key is 0.
     lse : array (batch, heads, queries)
-        Natural log of Σ exp(score), the sink's included; float32, for float64 inputs float64. -inf where nothing is
-        seen and no sink is given.
+        Natural log of Σ exp(score); float32, for float64 inputs float64. -inf where nothing is seen and no sink
+        counts.
 
     Notes
     -----
@@ -89,7 +92,7 @@ def flash_attention(
     """
     options = {
         "causal": causal, "window_left": window_left, "window_right": window_right,
-        "softcap": softcap, "alibi": alibi, "scale": scale,
+        "softcap": softcap, "alibi": alibi, "scale": scale, "sink_in_lse": sink_in_lse,
     }  # fmt: skip
     return attended(q, k, v, options, bias=bias, alibi_slopes=alibi_slopes, sinks=sinks)
 
@@ -120,6 +123,7 @@ def attention_varlen(
     softcap: Annotated[float | None, Range(0.0, open=True)] = None,
     alibi: Literal["distance", "last_key"] = "distance",
     scale: Annotated[float | None, Range(0.0, open=True)] = None,
+    sink_in_lse: bool = True,
 ) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
     """Attention of packed sequences: ``out[s] = softmax(scale · q[s] k[s]ᵀ + mask) v[s]`` for each sequence s.
 
@@ -140,7 +144,7 @@ def attention_varlen(
         Added to the scores of every head; q's dtype. Row i belongs to query i, column j to the j-th key of its
         sequence, of which none has more than max_keys in use: Composable Kernel's form, and so AITER's. What lies
         behind a sequence's keys is not read.
-    alibi_slopes, sinks, alibi, causal, window_left, window_right, softcap, scale
+    alibi_slopes, sinks, alibi, causal, window_left, window_right, softcap, scale, sink_in_lse
         As in `flash_attention`, for each sequence with its own numbers of queries and of keys in use.
 
     Returns
@@ -148,8 +152,8 @@ def attention_varlen(
     out : array (tokens_q, heads, v_dim)
         q's dtype. A row that sees no key is 0.
     lse : array (heads, tokens_q)
-        Natural log of Σ exp(score), the sink's included; float32, for float64 inputs float64. -inf where nothing is
-        seen and no sink is given.
+        Natural log of Σ exp(score); float32, for float64 inputs float64. -inf where nothing is seen and no sink
+        counts.
 
     Notes
     -----
@@ -173,7 +177,7 @@ def attention_varlen(
     """
     options = {
         "causal": causal, "window_left": window_left, "window_right": window_right,
-        "softcap": softcap, "alibi": alibi, "scale": scale,
+        "softcap": softcap, "alibi": alibi, "scale": scale, "sink_in_lse": sink_in_lse,
     }  # fmt: skip
     out = np.zeros_like(q, shape=(*q.shape[:2], v.shape[2]))
     lse = np.zeros_like(q, shape=q.shape[1::-1])

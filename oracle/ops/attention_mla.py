@@ -29,9 +29,13 @@ def mla_decode(
     cache: Annotated[Array, Floats("pages page_size qk_dim")],
     page_table: Annotated[Array, Integers("sequences max_pages", low=UNUSED, dtype="int32")],
     lengths: Annotated[Array, Integers("sequences", dtype="int32")],
+    sinks: Annotated[Array, Floats("heads", dtype="float32")] | None = None,
     *,
     latent_dim: Annotated[int, Range(0)] = 512,
+    window_left: Annotated[int, Range(-1)] = -1,
+    softcap: Annotated[float | None, Range(0.0, open=True)] = None,
     scale: Annotated[float | None, Range(0.0, open=True)] = None,
+    sink_in_lse: bool = True,
 ) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
     """Absorbed latent attention: ``out = softmax(scale · q cᵀ + mask) c[:, :latent_dim]`` over the cached vectors c.
 
@@ -47,8 +51,14 @@ def mla_decode(
         q's dtype.
     page_table, lengths : int32 array (sequences, max_pages), (sequences,)
         As in `paged_attention_decode`; the queries' own tokens are counted.
+    sinks : float32 array (heads,), optional
+        As in `flash_attention`.
     latent_dim : int
         How many columns are the latent vector; at most qk_dim.
+    window_left : int
+        How many tokens before its own a query sees; -1 for all.
+    softcap, sink_in_lse
+        As in `flash_attention`.
     scale : float, optional
         Factor of the scores, above 0. 1 / sqrt(qk_dim) if not given, as in AITER's test of the absorbed form; models
         take 1 / sqrt(size of the query before it was absorbed), 1 / sqrt(192) for DeepSeek.
@@ -58,7 +68,7 @@ def mla_decode(
     out : array (sequences, queries, heads, latent_dim)
         q's dtype. Query i of n sees keys up to i + length - n; one that sees no key has 0.
     lse : array (sequences, queries, heads)
-        Natural log of Σ exp(score); float32, for float64 inputs float64; -inf where no key is seen.
+        Natural log of Σ exp(score); float32, for float64 inputs float64; -inf where no key is seen and no sink counts.
 
     Notes
     -----
@@ -70,7 +80,8 @@ def mla_decode(
         latent_dim above qk_dim, a sequence longer than its row of the table, a page in use that does not exist, or
         shapes and dtypes that disagree.
 
-    Source: DeepSeek-AI, "DeepSeek-V2" (2024), section 2.1; FlashMLA and AITER's mla_decode_fwd for the absorbed form.
+    Source: DeepSeek-AI, "DeepSeek-V2" (2024), section 2.1; FlashMLA and AITER's mla_decode_fwd for the absorbed form,
+    both with sinks too.
 
     Examples
     --------
@@ -80,12 +91,16 @@ def mla_decode(
     (array([[[[2.]]]]), array([[[0.69314718]]]))
     """
     sequences, queries, heads, _ = q.shape
-    options = {"causal": "bottom_right", "scale": scale}
+    options = {
+        "causal": "bottom_right", "window_left": window_left, "softcap": softcap, "scale": scale,
+        "sink_in_lse": sink_in_lse,
+    }  # fmt: skip
     out = np.zeros_like(q, shape=(sequences, queries, heads, latent_dim))
     lse = np.zeros_like(q, shape=(sequences, queries, heads))
     for sequence in range(sequences):
         tokens = cache[cells_of(page_table, lengths, sequence, *cache.shape[:2])][:, np.newaxis]
-        mean, log_sum = attended(by_head(q[sequence]), by_head(tokens), by_head(tokens[..., :latent_dim]), options)
+        parts = by_head(q[sequence]), by_head(tokens), by_head(tokens[..., :latent_dim])
+        mean, log_sum = attended(*parts, options, sinks=sinks)
         out[sequence], lse[sequence] = np.swapaxes(mean[0], 0, 1), np.swapaxes(log_sum[0], 0, 1)
     return out, lse
 
@@ -109,9 +124,13 @@ def mla_prefill(
     v: Annotated[Array, Floats("tokens_k heads v_dim")],
     cu_seqlens_q: Annotated[Array, Integers("boundaries", dtype="int32")],
     cu_seqlens_k: Annotated[Array, Integers("boundaries", dtype="int32")],
+    sinks: Annotated[Array, Floats("heads", dtype="float32")] | None = None,
     *,
     causal: Literal["none", "bottom_right"] = "bottom_right",
+    window_left: Annotated[int, Range(-1)] = -1,
+    softcap: Annotated[float | None, Range(0.0, open=True)] = None,
     scale: Annotated[float | None, Range(0.0, open=True)] = None,
+    sink_in_lse: bool = True,
 ) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
     """Latent attention with keys and values written out: ``out = softmax(scale · q [k_nope, k_rope]ᵀ + mask) v``.
 
@@ -132,6 +151,8 @@ def mla_prefill(
         As in `attention_varlen`.
     causal : "none" or "bottom_right"
         As in `attention`, for each sequence.
+    sinks, window_left, softcap, sink_in_lse
+        As in `flash_attention`, for each sequence.
     scale : float, optional
         Factor of the scores, above 0; 1 / sqrt(qk_dim) if not given.
 
@@ -140,7 +161,7 @@ def mla_prefill(
     out : array (tokens_q, heads, v_dim)
         q's dtype. A row that sees no key is 0.
     lse : array (heads, tokens_q)
-        Natural log of Σ exp(score); float32, for float64 inputs float64; -inf where no key is seen.
+        Natural log of Σ exp(score); float32, for float64 inputs float64; -inf where no key is seen and no sink counts.
 
     Notes
     -----
@@ -161,13 +182,16 @@ def mla_prefill(
     >>> mla_prefill(np.zeros((2, 1, 2)), zeros, zeros[:, 0], v, edges, edges)[0][:, 0, 0]
     array([1., 2.])
     """
-    options = {"causal": causal, "scale": scale}
+    options = {
+        "causal": causal, "window_left": window_left, "softcap": softcap, "scale": scale, "sink_in_lse": sink_in_lse,
+    }  # fmt: skip
     shared = np.broadcast_to(k_rope[:, np.newaxis], (*k_nope.shape[:2], k_rope.shape[1]))
     k = np.concatenate([k_nope, shared], axis=-1)
     out = np.zeros_like(q, shape=(*q.shape[:2], v.shape[2]))
     lse = np.zeros_like(q, shape=q.shape[1::-1])
     queries_of = segments(cu_seqlens_q, len(q), "cu_seqlens_q")
     for queries, keys in zip(queries_of, segments(cu_seqlens_k, len(k), "cu_seqlens_k"), strict=True):
-        mean, log_sum = attended(by_head(q[queries]), by_head(k[keys]), by_head(v[keys]), options)
+        parts = by_head(q[queries]), by_head(k[keys]), by_head(v[keys])
+        mean, log_sum = attended(*parts, options, sinks=sinks)
         out[queries], lse[:, queries] = np.swapaxes(mean[0], 0, 1), log_sum[0]
     return out, lse

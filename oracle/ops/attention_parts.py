@@ -55,8 +55,23 @@ def alibi(slopes: Array, queries: int, keys: int, convention: str) -> Array:
     return added
 
 
+def _weights(score: Array, visible: Array) -> tuple[Array, Array, Array]:
+    """exp(score) of what is visible over a common factor, their sum, and log Σ exp(score): -inf for no keys."""
+    seen = np.any(visible, axis=-1, keepdims=True)
+    score = np.where(visible, score, -np.inf)
+    largest = pivot(np.where(seen, np.max(score, axis=-1, keepdims=True, initial=-np.inf), 0.0))
+    weight = rescaled(np.exp(score - largest))
+    total = np.where(seen, np.sum(weight, axis=-1, keepdims=True), 1.0)
+    return weight, total, np.where(seen, largest + np.log(total), -np.inf)[..., 0]
+
+
 def softmax_mean(
-    score: Array, visible: Array, v: Array, sink: Array | None = None, v_scale: Array | None = None
+    score: Array,
+    visible: Array,
+    v: Array,
+    sink: Array | None = None,
+    v_scale: Array | None = None,
+    sink_in_lse: bool = True,
 ) -> tuple[Array, Array]:
     """Σ exp(score) v / Σ exp(score) over the keys that are visible, and log Σ exp(score).
 
@@ -69,6 +84,8 @@ def softmax_mean(
         A score of one more key whose value is 0.
     v_scale : array (..., keys or 1, 1), optional
         Factor of the values, where v holds codes; not together with a sink.
+    sink_in_lse : bool
+        Whether the sink counts in lse.
 
     Returns
     -------
@@ -77,17 +94,16 @@ def softmax_mean(
     lse : array (..., queries)
         -inf where nothing is visible.
     """
+    lse = None
     if sink is not None:
+        if not sink_in_lse:
+            lse = _weights(score, visible)[2]
         sink = np.broadcast_to(sink, (*score.shape[:-1], 1))
         score = np.concatenate([score, sink], axis=-1)
         visible = np.concatenate([np.broadcast_to(visible, (*score.shape[:-1], visible.shape[-1])), sink > -np.inf], -1)
         v = np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2)
     keys = v.shape[-2]
-    seen = np.any(visible, axis=-1, keepdims=True)
-    score = np.where(visible, score, -np.inf)
-    largest = pivot(np.where(seen, np.max(score, axis=-1, keepdims=True, initial=-np.inf), 0.0))
-    weight = rescaled(np.exp(score - largest))
-    total = np.where(seen, np.sum(weight, axis=-1, keepdims=True), 1.0)
+    weight, total, whole_lse = _weights(score, visible)
     weight = may_round(weight / total)
     if v_scale is None:
         mean = weight @ v
@@ -95,7 +111,7 @@ def softmax_mean(
         mean, v = scaled_matmul(weight, (), v, (v_scale,)), v * v_scale
     if keys:
         mean = hull(mean, np.min(v, axis=-2, keepdims=True), np.max(v, axis=-2, keepdims=True), terms=keys)
-    return mean, np.where(seen, largest + np.log(total), -np.inf)[..., 0]
+    return mean, whole_lse if lse is None else lse
 
 
 def attended(
@@ -112,9 +128,9 @@ def attended(
 ) -> tuple[Array, Array]:
     """Attention with all that may change its scores: mean and log-sum-exp of (batch, heads, queries, head_dim).
 
-    ``params`` holds some of ``causal``, ``window_left``, ``window_right``, ``softcap``, ``alibi`` and ``scale``; their
-    meaning is that of `flash_attention`. ``k_scale`` and ``v_scale`` are factors of keys and values that are codes:
-    arrays (kv_heads or 1, keys or 1).
+    ``params`` holds some of ``causal``, ``window_left``, ``window_right``, ``softcap``, ``alibi``, ``scale`` and
+    ``sink_in_lse``; their meaning is that of `flash_attention`. ``k_scale`` and ``v_scale`` are factors of keys and
+    values that are codes: arrays (kv_heads or 1, keys or 1).
     """
     batch, heads, queries, head_dim = q.shape
     _, kv_heads, keys, v_dim = v.shape
@@ -141,7 +157,7 @@ def attended(
         score, visible = score + bias, visible & (bias > -np.inf)
     sink = None if sinks is None else sinks.reshape(kv_heads, group, 1, 1)
     by_value = None if v_scale is None else v_scale[:, np.newaxis, :, np.newaxis]
-    mean, lse = softmax_mean(score, visible, v, sink, by_value)
+    mean, lse = softmax_mean(score, visible, v, sink, by_value, params.get("sink_in_lse", True))
     return mean.reshape(batch, heads, queries, v_dim), lse.reshape(batch, heads, queries)
 
 

@@ -34,7 +34,8 @@ class Slip:
         "kv" where slope or sink h belongs to key head h.
     bias_scaled : bool
         The bias is added before the scale.
-        Whether the sink counts in lse; whether it is taken relative to 0, not to the maximum.
+    sink_in_lse : bool or None
+        Whether the sink counts in lse whatever was asked for.
     heads_by_remainder : bool
         Query head h reads key head h % kv_heads.
     """
@@ -50,7 +51,7 @@ class Slip:
     alibi_heads: str = "q"
     sink_heads: str = "q"
     bias_scaled: bool = False
-    sink_in_lse: bool = True
+    sink_in_lse: bool | None = None
     heads_by_remainder: bool = False
 
 
@@ -124,7 +125,8 @@ def dense(
     if sinks is not None:
         sink = sinks[shared if slip.sink_heads == "kv" else slice(None)].astype(q.dtype)[:, np.newaxis]
     out, lse = attend(q, k, v, visible, scale, style, adjust, sink)
-    if not slip.sink_in_lse and sinks is not None:
+    counted = params.get("sink_in_lse", True) if slip.sink_in_lse is None else slip.sink_in_lse
+    if sinks is not None and not counted:
         lse = attend(q, k, v, visible, scale, style, adjust)[1]
     return out, lse
 
@@ -148,7 +150,8 @@ ADDED: dict[str, tuple[Slip, str]] = {
     "alibi_of_key_head": (Slip(alibi_heads="kv"), "A head takes the slope of its key head."),
     "bias_scaled": (Slip(bias_scaled=True), "The bias is added before the scale is applied."),
     "sink_of_key_head": (Slip(sink_heads="kv"), "A head takes the sink of its key head."),
-    "sink_not_in_lse": (Slip(sink_in_lse=False), "The log-sum-exp leaves the sink out."),
+    "sink_not_in_lse": (Slip(sink_in_lse=False), "The log-sum-exp leaves the sink out whatever was asked for."),
+    "sink_in_lse": (Slip(sink_in_lse=True), "The sink counts in the log-sum-exp whatever was asked for."),
 }
 """Mistakes with ALiBi, bias and sinks."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from oracle.signature import Array
 from oracle.variants.arithmetic import ORDERS, Sum, exp, exp2, exp_by_exp2, log, sequential, stored, wide
-from oracle.variants.attention_flash import RIGHT, SLIPS, STYLE, Slip, dense, packed, pairs
+from oracle.variants.attention_flash import ADDED, RIGHT, SLIPS, STYLE, Slip, dense, packed, pairs
 from oracle.variants.attention_paged import WALKS, Tokens, tokens_of
 from oracle.variants.attention_styles import HONEST, MISTAKEN, Style, narrowed
 from oracle.variants.variant import control, mutant
@@ -27,12 +27,13 @@ def _mla_decode(
     values: Callable[[Array, int], Array] = lambda c, latent: c[..., :latent],
     scores_of: Callable[[Array, int], Array] = lambda c, latent: c,
     scale: Callable[[int, int], float] | None = None,
+    sinks: Array | None = None,
 ) -> tuple[Array, Array]:
     sequences, queries, heads, size = q.shape
     latent = params["latent_dim"]
     out = np.zeros((sequences, queries, heads, latent), wide(q).dtype)
     lse = np.full(q.shape[:3], -np.inf, out.dtype)
-    options = {"causal": "bottom_right", "scale": params["scale"]}
+    options = {**params, "causal": "bottom_right"}
     if scale and params["scale"] is None:
         options["scale"] = scale(size, latent)
     for at in range(sequences):
@@ -44,14 +45,15 @@ def _mla_decode(
         mean, log_sum = dense(
             scores_of(np.swapaxes(q[at], 0, 1)[np.newaxis], latent), scores_of(rows, latent), values(rows, latent),
             options if options["scale"] is not None else {**options, "scale": max(size, 1) ** -0.5}, chosen, slip,
+            sinks=sinks,
         )  # fmt: skip
         out[at], lse[at] = np.swapaxes(mean[0], 0, 1), np.swapaxes(log_sum[0], 0, 1)
     return stored(out, q), lse
 
 
 def _decode(name: str, doc: str, register: Any, facts: Any = None, **options: Any) -> None:
-    def variant(q: Any, cache: Any, table: Any, lengths: Any, **params: Any) -> Any:
-        return _mla_decode(q, cache, table, lengths, params, **options)
+    def variant(q: Any, cache: Any, table: Any, lengths: Any, sinks: Any, **params: Any) -> Any:
+        return _mla_decode(q, cache, table, lengths, params, sinks=sinks, **options)
 
     variant.__doc__ = doc
     register("mla_decode", name=name, **facts or {})(variant)
@@ -71,6 +73,10 @@ _decode("values_are_last_columns", "Values are the last columns of the cache.", 
 _decode(
     "scale_of_latent_part", "The default scale is 1 / sqrt(latent_dim).", mutant, scale=lambda d, n: max(n, 1) ** -0.5
 )
+OPTIONS = ("window_one_wider", "window_one_narrower", "window_ignored", "softcap_ignored")
+SINKS = ("sink_not_in_lse", "sink_in_lse")
+for _name, (_slip, _doc) in {name: {**SLIPS, **ADDED}[name] for name in OPTIONS + SINKS}.items():
+    _decode(_name, _doc, mutant, slip=_slip)
 _decode("diagonal_one_further", "The diagonal lies one key too far to the right.", mutant, slip=Slip(diagonal=1))
 _decode("top_left", "The mask is aligned at the first query.", mutant, slip=Slip(top_left=True, diagonal=1))
 _decode(
@@ -87,10 +93,10 @@ def _prefill(
     name: str, doc: str, register: Any, facts: Any = None,
     keys: Callable[[Array, Array], Array] = _written_out, style: Any = STYLE, slip: Slip = RIGHT, **change: Any,
 ) -> None:  # fmt: skip
-    def variant(q: Any, k_nope: Any, k_rope: Any, v: Any, cu_q: Any, cu_k: Any, **params: Any) -> Any:
+    def variant(q: Any, k_nope: Any, k_rope: Any, v: Any, cu_q: Any, cu_k: Any, sinks: Any, **params: Any) -> Any:
         if params["scale"] is None and "scale" in change:
             params["scale"] = change["scale"](q.shape[2], k_rope.shape[1])
-        return packed(q, keys(k_nope, k_rope), v, pairs(cu_q), pairs(cu_k), params, style, slip)
+        return packed(q, keys(k_nope, k_rope), v, pairs(cu_q), pairs(cu_k), params, style, slip, sinks=sinks)
 
     variant.__doc__ = doc
     register("mla_prefill", name=name, **facts or {})(variant)
@@ -106,16 +112,18 @@ _prefill("rotated_part_left_out", "Scores are those of the part that is not rota
          keys=lambda nope, rope: _written_out(nope, 0 * rope))  # fmt: skip
 _prefill("scale_of_unrotated_part", "The default scale is 1 / sqrt(nope_dim).", mutant,
          scale=lambda d, rope: max(d - rope, 1) ** -0.5)  # fmt: skip
+for _name, (_slip, _doc) in {name: {**SLIPS, **ADDED}[name] for name in OPTIONS + SINKS}.items():
+    _prefill(_name, _doc, mutant, slip=_slip)
 _prefill("diagonal_one_further", SLIPS["diagonal_one_further"][1], mutant, slip=Slip(diagonal=1))
 _prefill("top_left", "The mask is aligned at the first query.", mutant, slip=Slip(top_left=True))
 
 
 @mutant("mla_prefill", relation="sequences_are_independent")
-def order_by_offset(q: Any, k_nope: Any, k_rope: Any, v: Any, cu_q: Any, cu_k: Any, **params: Any) -> Any:
+def order_by_offset(q: Any, k_nope: Any, k_rope: Any, v: Any, cu_q: Any, cu_k: Any, sinks: Any, **params: Any) -> Any:
     """How the keys are tiled depends on where the sequence begins."""
     given = (q, _written_out(k_nope, k_rope), v, pairs(cu_q), pairs(cu_k), params)
-    out, lse = packed(*given)
-    later = packed(*given, Style(tile=4))
+    out, lse = packed(*given, sinks=sinks)
+    later = packed(*given, Style(tile=4), sinks=sinks)
     for first, last in pairs(cu_q)[1:]:
         out[first:last], lse[:, first:last] = later[0][first:last], later[1][:, first:last]
     return out, lse

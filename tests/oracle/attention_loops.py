@@ -5,8 +5,10 @@ import math
 import numpy as np
 
 
-def weighted(scores, values, sink=-math.inf):
+def weighted(scores, values, sink=-math.inf, sink_in_lse=True):
     """Mean of the values (key -> list) under exp(score) and the log of the sum; a sink takes weight and gives 0."""
+    if not sink_in_lse:
+        return weighted(scores, values, sink)[0], weighted(scores, values)[1]
     v_dim = len(next(iter(values.values()), []))
     largest = max([*scores.values(), sink], default=-math.inf)
     if any(math.isnan(score) for score in scores.values()):
@@ -34,7 +36,9 @@ def score_of(q, k, scale, softcap=None):
     return score if softcap is None else softcap * math.tanh(score / softcap)
 
 
-def one_head(q, k, v, scale, visible, softcap=None, added=lambda i, j: 0.0, sink=-math.inf):
+def one_head(
+    q, k, v, scale, visible, softcap=None, added=lambda i, j: 0.0, sink=-math.inf, sink_in_lse=True
+):  # fmt: skip
     """(queries, d), (keys, d), (keys, v_dim) as arrays; visible(i, j) and added(i, j) by index."""
     out, lse = np.zeros((len(q), v.shape[1])), np.zeros(len(q))
     q, k, v = q.tolist(), k.tolist(), v.tolist()
@@ -44,7 +48,7 @@ def one_head(q, k, v, scale, visible, softcap=None, added=lambda i, j: 0.0, sink
             extra = added(i, j) if visible(i, j) else -math.inf
             if extra > -math.inf:
                 scores[j] = score_of(row, key, scale, softcap) + extra
-        mean, lse[i] = weighted(scores, {j: v[j] for j in scores}, sink)
+        mean, lse[i] = weighted(scores, {j: v[j] for j in scores}, sink, sink_in_lse)
         if mean:
             out[i] = mean
     return out, lse
@@ -52,7 +56,7 @@ def one_head(q, k, v, scale, visible, softcap=None, added=lambda i, j: 0.0, sink
 
 def flash_attention(
     q, k, v, bias=None, alibi_slopes=None, sinks=None, causal="none", window_left=-1, window_right=-1, softcap=None,
-    alibi="distance", scale=None,
+    alibi="distance", scale=None, sink_in_lse=True,
 ):  # fmt: skip
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     batch, heads, queries, head_dim = q.shape
@@ -71,7 +75,7 @@ def flash_attention(
             q[b, h], k[b, h // group], v[b, h // group],
             head_dim**-0.5 if scale is None else scale,
             lambda i, j: sees(i, j, queries, keys, causal, window_left, window_right),
-            softcap, added, -math.inf if sinks is None else float(sinks[h]),
+            softcap, added, -math.inf if sinks is None else float(sinks[h]), sink_in_lse,
         )  # fmt: skip
     return out, lse
 
@@ -131,7 +135,9 @@ def paged_attention_decode(q, key_cache, value_cache, table, lengths, slopes=Non
     return out, lse.T
 
 
-def mla_decode(q, cache, table, lengths, latent_dim=512, scale=None):
+def mla_decode(
+    q, cache, table, lengths, sinks=None, latent_dim=512, window_left=-1, softcap=None, scale=None, sink_in_lse=True
+):
     sequences, queries, heads, size = q.shape
     out, lse = np.zeros((sequences, queries, heads, latent_dim)), np.zeros((sequences, queries, heads))
     for s, n in enumerate(lengths):
@@ -140,16 +146,17 @@ def mla_decode(q, cache, table, lengths, latent_dim=512, scale=None):
             out[s, :, h], lse[s, :, h] = one_head(
                 q[s, :, h].astype(float), rows.astype(float), rows[:, :latent_dim].astype(float),
                 size**-0.5 if scale is None else scale,
-                lambda i, j, n=n: sees(i, j, queries, n, "bottom_right"),
+                lambda i, j, n=n: sees(i, j, queries, n, "bottom_right", window_left), softcap,
+                sink=-math.inf if sinks is None else float(sinks[h]), sink_in_lse=sink_in_lse,
             )  # fmt: skip
     return out, lse
 
 
-def mla_prefill(q, k_nope, k_rope, v, cu_q, cu_k, causal="bottom_right", scale=None):
+def mla_prefill(q, k_nope, k_rope, v, cu_q, cu_k, sinks=None, causal="bottom_right", **params):
     k = np.zeros((*k_nope.shape[:2], q.shape[2]))
     for t, h in np.ndindex(*k_nope.shape[:2]):
         k[t, h] = [*k_nope[t, h], *k_rope[t]]
-    return attention_varlen(q, k, v, cu_q, cu_k, causal=causal, scale=scale)
+    return attention_varlen(q, k, v, cu_q, cu_k, sinks=sinks, causal=causal, **params)
 
 
 def merge_attention_states(outs, lses, base="e"):

@@ -75,6 +75,7 @@ CLASSES = (
     "sparse_integers", "full_significand", "not_a_number", *EXACT,
 )  # fmt: skip
 TOP, BOTTOM = {"causal": "top_left"}, {"causal": "bottom_right"}
+APART = {"sink_in_lse": False}
 BIAS, SLOPES, SINKS = ("bias",), ("alibi_slopes",), ("sinks",)
 NONE = BIAS + SLOPES + SINKS
 
@@ -94,6 +95,7 @@ def _random_flash(rng: np.random.Generator) -> Structure:
         "causal": pick(rng, ("none", "top_left", "bottom_right")),
         **_window(int(pick(rng, (-1, 0, 3, 9))), int(pick(rng, (-1, 0, 2)))),
         "alibi": pick(rng, ("distance", "last_key")),
+        "sink_in_lse": pick(rng, (True, False)),
     }
     if rng.random() < 0.4:
         params["softcap"] = pick(rng, (1.0, 5.0, 30.0))
@@ -115,7 +117,7 @@ FLASH = Recipe(
         Structure(dense_dims(1, 2, 1, 33, 17, 16, 8), "uniform_weights", "transposed", _window(4, 0), NONE),
         Structure(dense_dims(1, 4, 1, 9, 33, 16, 16), "uniform", params={"alibi": "last_key"}, absent=BIAS + SINKS),
         Structure(dense_dims(1, 2, 2, 9, 17, 16, 8), "bias_hides", "misaligned", absent=SLOPES),
-        Structure(dense_dims(1, 4, 4, 5, 33, 16, 16), "sink_extremes", absent=BIAS + SLOPES),
+        Structure(dense_dims(1, 4, 4, 5, 33, 16, 16), "sink_extremes", params=APART, absent=BIAS + SLOPES),
         Structure(dense_dims(1, 2, 1, 7, 31, 16, 16), "capped", params={"softcap": 2.0}, absent=NONE),
         Structure(dense_dims(1, 2, 1, 7, 33, 16, 16), "all_below", absent=NONE),
         Structure(dense_dims(1, 2, 1, 5, 33, 16, 16), "far_below", params=BOTTOM, absent=NONE),
@@ -124,7 +126,7 @@ FLASH = Recipe(
         Structure(dense_dims(1, 1, 1, 3, 65, 16, 8), "sinking", absent=SINKS),
         Structure(dense_dims(1, 2, 1, 5, 31, 16, 8), "last_key", absent=BIAS),
         Structure(dense_dims(1, 2, 1, 9, 17, 16, 8), "peaky", "strided", BOTTOM | {"scale": 0.3}, SLOPES),
-        Structure(dense_dims(1, 2, 1, 5, 17, 8, 8), "low_entropy", params={"softcap": 30.0}),
+        Structure(dense_dims(1, 2, 1, 5, 17, 8, 8), "low_entropy", params={"softcap": 30.0} | APART),
         Structure(dense_dims(1, 1, 1, 7, 17, 16, 16), "sparse_integers", absent=NONE),
         Structure(dense_dims(1, 2, 1, 5, 17, 16, 8), "subnormals", absent=SINKS),
         Structure(dense_dims(1, 1, 1, 7, 33, 16, 8), "offset", absent=NONE),
@@ -227,6 +229,7 @@ def _random_varlen(rng: np.random.Generator) -> Structure:
         "causal": pick(rng, ("none", "top_left", "bottom_right")),
         **_window(int(pick(rng, (-1, 0, 3, 9))), int(pick(rng, (-1, 0, 2)))),
         "alibi": pick(rng, ("distance", "last_key")),
+        "sink_in_lse": pick(rng, (True, False)),
     }
     if rng.random() < 0.3:
         params["softcap"] = pick(rng, (1.0, 30.0))
@@ -251,7 +254,7 @@ VARLEN = Recipe(
         Structure(_varlen_dims(1, 5, 65, 1, 1, 16, 8), "climbing", absent=PLAIN),
         Structure(_varlen_dims(1, 5, 65, 1, 1, 16, 8), "sinking", absent=USED + SINKS),
         Structure(_varlen_dims(2, 9, 31, 2, 1, 16, 8), "last_key", absent=PLAIN),
-        Structure(_varlen_dims(2, 9, 17, 2, 1, 8, 8), "low_entropy", params={"scale": 0.3}, absent=BIAS),
+        Structure(_varlen_dims(2, 9, 17, 2, 1, 8, 8), "low_entropy", params={"scale": 0.3} | APART, absent=BIAS),
         Structure(_varlen_dims(2, 9, 17, 1, 1, 16, 8), "sparse_integers", absent=PLAIN),
         Structure(_varlen_dims(2, 9, 17, 2, 1, 16, 8), "subnormals", absent=SINKS),
         Structure(_varlen_dims(2, 9, 33, 1, 1, 16, 8), "offset", absent=NONE),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oracle.cases.recipes.attention import BUILDERS
-from oracle.cases.recipes.attention_flash import boundaries, packed_heads
+from oracle.cases.recipes.attention_flash import added_inputs, boundaries, packed_heads
 from oracle.cases.recipes.attention_paged import pages_of
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
 from oracle.cases.values import ROWS, Shape, vanishing
@@ -46,7 +46,8 @@ def _decode_draw(name: str) -> Draw:
             if name in ("normal", "uniform", "peaky", "low_entropy", "offset"):
                 q[sequence, ..., :latent] = rng.standard_normal((queries, heads, latent)) / max(latent, 1) ** 0.5
             cache[cells[sequence]] = np.concatenate([values[0, 0], keys[0, 0]], axis=-1)
-        return {"q": q, "cache": cache, "page_table": table, "lengths": lengths}
+        added = added_inputs(rng, shapes, exact=True)
+        return {"q": q, "cache": cache, "page_table": table, "lengths": lengths, **added}
 
     return draw
 
@@ -62,46 +63,59 @@ def _latent(dim: int, **params: Any) -> dict[str, Any]:
     return {"latent_dim": dim, **params}
 
 
+NO_SINKS = ("sinks",)
+SINK_APART = {"sink_in_lse": False}
+
+
+def _random_options(rng: np.random.Generator) -> dict[str, Any]:
+    """What sinks, window and soft cap are."""
+    params = {"window_left": int(pick(rng, (-1, -1, 0, 7))), "sink_in_lse": pick(rng, (True, False))}
+    return params | ({"softcap": pick(rng, (1.0, 30.0))} if rng.random() < 0.3 else {})
+
+
 def _random_decode(rng: np.random.Generator) -> Structure:
     sequences, latent, rope = int(pick(rng, (1, 2, 3))), int(pick(rng, (8, 16, 33))), int(pick(rng, (4, 16)))
     dims = _decode_dims(
         sequences, int(pick(rng, (1, 1, 2, 4))), int(pick(rng, (1, 2, 5))), latent + rope, 4 * sequences + 1,
         int(pick(rng, (1, 8, 13))),
     )  # fmt: skip
-    return Structure(dims, params=_latent(latent) | ({"scale": 0.25} if rng.random() < 0.4 else {}))
+    params = _latent(latent) | ({"scale": 0.25} if rng.random() < 0.4 else {}) | _random_options(rng)
+    return Structure(dims, params=params, absent=NO_SINKS if rng.random() < 0.5 else ())
 
 
 SIXTEEN = _latent(16, scale=0.25)
 DECODE = Recipe(
     classes={name: _decode_draw(name) for name in LATENT},
     curated=(
-        Structure(_decode_dims(3, 1, 4, 32, 11, 16), "normal", params=SIXTEEN),
-        Structure(_decode_dims(2, 2, 4, 32, 9, 16), "normal", "padded", SIXTEEN),
-        Structure(_decode_dims(1, 1, 2, 576, 3, 16, 2), "normal"),
-        Structure(_decode_dims(1, 1, 1, 3, 65_600, 1, 3), "uniform_weights", params=_latent(2)),
-        Structure(_decode_dims(2, 4, 2, 32, 9, 8), "uniform_weights", "strided", SIXTEEN),
-        Structure(_decode_dims(2, 2, 2, 32, 9, 8), "uniform", "misaligned", SIXTEEN),
+        Structure(_decode_dims(3, 1, 4, 32, 11, 16), "normal", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(2, 2, 4, 32, 9, 16), "normal", "padded", SIXTEEN | {"softcap": 1.5}),
+        Structure(_decode_dims(1, 1, 2, 576, 3, 16, 2), "normal", absent=NO_SINKS),
+        Structure(_decode_dims(1, 1, 1, 3, 65_600, 1, 3), "uniform_weights", params=_latent(2), absent=NO_SINKS),
+        Structure(
+            _decode_dims(2, 4, 2, 32, 9, 8), "uniform_weights", "strided", SIXTEEN | {"window_left": 5}, NO_SINKS
+        ),
+        Structure(_decode_dims(2, 2, 2, 32, 9, 8), "uniform", "misaligned", SIXTEEN | SINK_APART | {"window_left": 3}),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "peaky", "transposed", SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "all_below", params=SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "far_below", params=SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "huge_exact", params=SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "climbing", params=SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "sinking", params=SIXTEEN),
-        Structure(_decode_dims(3, 1, 2, 32, 14, 5), "last_key", params=SIXTEEN),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "all_below", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "far_below", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "huge_exact", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "climbing", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 16), "sinking", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(3, 1, 2, 32, 14, 5), "last_key", params=SIXTEEN, absent=NO_SINKS),
         Structure(_decode_dims(2, 1, 2, 24, 9, 8), "low_entropy", params=_latent(16, scale=0.3)),
-        Structure(_decode_dims(2, 1, 1, 38, 9, 8), "heavy_tail", params=_latent(33)),
-        Structure(_decode_dims(2, 2, 2, 32, 9, 8), "one_hot", params=SIXTEEN),
+        Structure(_decode_dims(2, 1, 1, 38, 9, 8), "heavy_tail", params=_latent(33), absent=NO_SINKS),
+        Structure(_decode_dims(2, 2, 2, 32, 9, 8), "one_hot", params=SIXTEEN, absent=NO_SINKS),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "rising", "padded", SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "falling", params=SIXTEEN),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "falling", params=SIXTEEN, absent=NO_SINKS),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "subnormals", params=SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "offset", params=SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "sparse_integers", params=SIXTEEN),
-        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "full_significand", params=SIXTEEN),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "offset", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "sparse_integers", params=SIXTEEN, absent=NO_SINKS),
+        Structure(_decode_dims(2, 1, 2, 32, 9, 8), "full_significand", params=SIXTEEN, absent=NO_SINKS),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "not_a_number", params=SIXTEEN),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "zeros", params=_latent(32)),
-        Structure(_decode_dims(1, 1, 1, 2, 1, 1, 1), "normal", params=_latent(1)),
-        Structure(_decode_dims(2, 1, 2, 8, 0, 8), params=_latent(4)),
-        Structure(_decode_dims(0, 1, 2, 8, 3, 8), params=_latent(4)),
+        Structure(_decode_dims(1, 1, 1, 2, 1, 1, 1), "normal", params=_latent(1), absent=NO_SINKS),
+        Structure(_decode_dims(2, 1, 2, 8, 0, 8), params=_latent(4), absent=NO_SINKS),
+        Structure(_decode_dims(0, 1, 2, 8, 3, 8), params=_latent(4), absent=NO_SINKS),
     ),
     random=_random_decode,
     unread=("cache",),
@@ -127,7 +141,7 @@ def _prefill_draw(name: str) -> Draw:
         count = shapes["cu_seqlens_q"][0]
         for side, rows in (("cu_seqlens_q", len(q)), ("cu_seqlens_k", tokens)):
             inputs[side] = boundaries(rng, count, rows)
-        return inputs
+        return inputs | added_inputs(rng, shapes, exact=True)
 
     return draw
 
@@ -144,41 +158,44 @@ def _random_prefill(rng: np.random.Generator) -> Structure:
         int(pick(rng, (1, 2, 3))), int(pick(rng, (5, 16, 33))), int(pick(rng, (5, 33, 47))), int(pick(rng, (1, 2, 3))),
         int(pick(rng, (8, 16, 33))), int(pick(rng, (4, 8))), int(pick(rng, (8, 16))),
     )  # fmt: skip
-    return Structure(dims, params={"causal": pick(rng, ("none", "bottom_right"))})
+    params = {"causal": pick(rng, ("none", "bottom_right"))} | _random_options(rng)
+    return Structure(dims, params=params, absent=NO_SINKS if rng.random() < 0.5 else ())
 
 
 FREE = {"causal": "none"}
 PREFILL = Recipe(
     classes={name: _prefill_draw(name) for name in LATENT},
     curated=(
-        Structure(_prefill_dims(2, 17, 40, 2, 12, 4, 16), "normal"),
-        Structure(_prefill_dims(2, 17, 33, 2, 12, 4, 16), "normal", "padded", FREE),
-        Structure(_prefill_dims(3, 16, 48, 2, 12, 4, 16), "normal", "strided", FREE),
-        Structure(_prefill_dims(1, 5, 17, 2, 128, 64, 128), "normal"),
-        Structure(_prefill_dims(3, 17, 33, 2, 12, 4, 8), "uniform_weights", "misaligned"),
-        Structure(_prefill_dims(2, 33, 17, 1, 12, 4, 8), "uniform_weights", "transposed"),
-        Structure(_prefill_dims(2, 9, 33, 2, 12, 4, 8), "uniform", params={"scale": 0.3}),
+        Structure(_prefill_dims(2, 17, 40, 2, 12, 4, 16), "normal", absent=NO_SINKS),
+        Structure(_prefill_dims(2, 17, 33, 2, 12, 4, 16), "normal", "padded", FREE | {"softcap": 1.5}),
+        Structure(_prefill_dims(3, 16, 48, 2, 12, 4, 16), "normal", "strided", FREE, absent=NO_SINKS),
+        Structure(_prefill_dims(1, 5, 17, 2, 128, 64, 128), "normal", absent=NO_SINKS),
+        Structure(_prefill_dims(3, 17, 33, 2, 12, 4, 8), "uniform_weights", "misaligned", {"window_left": 5}, NO_SINKS),
+        Structure(_prefill_dims(2, 33, 17, 1, 12, 4, 8), "uniform_weights", "transposed", absent=NO_SINKS),
+        Structure(
+            _prefill_dims(2, 9, 33, 2, 12, 4, 8), "uniform", params={"scale": 0.3, "window_left": 3} | SINK_APART
+        ),
         Structure(_prefill_dims(2, 9, 33, 2, 12, 4, 8), "peaky"),
-        Structure(_prefill_dims(2, 9, 65, 2, 12, 4, 8), "all_below", params=FREE),
-        Structure(_prefill_dims(2, 9, 65, 2, 12, 4, 8), "far_below"),
-        Structure(_prefill_dims(2, 9, 65, 2, 12, 4, 8), "huge_exact", params=FREE),
-        Structure(_prefill_dims(1, 5, 65, 1, 12, 4, 8), "climbing", params=FREE),
-        Structure(_prefill_dims(1, 5, 65, 1, 12, 4, 8), "sinking"),
-        Structure(_prefill_dims(2, 9, 31, 2, 12, 4, 8), "last_key"),
+        Structure(_prefill_dims(2, 9, 65, 2, 12, 4, 8), "all_below", params=FREE, absent=NO_SINKS),
+        Structure(_prefill_dims(2, 9, 65, 2, 12, 4, 8), "far_below", absent=NO_SINKS),
+        Structure(_prefill_dims(2, 9, 65, 2, 12, 4, 8), "huge_exact", params=FREE, absent=NO_SINKS),
+        Structure(_prefill_dims(1, 5, 65, 1, 12, 4, 8), "climbing", params=FREE, absent=NO_SINKS),
+        Structure(_prefill_dims(1, 5, 65, 1, 12, 4, 8), "sinking", absent=NO_SINKS),
+        Structure(_prefill_dims(2, 9, 31, 2, 12, 4, 8), "last_key", absent=NO_SINKS),
         Structure(_prefill_dims(2, 9, 17, 2, 4, 4, 8), "low_entropy"),
-        Structure(_prefill_dims(2, 9, 33, 1, 29, 4, 5), "heavy_tail"),
-        Structure(_prefill_dims(2, 9, 17, 2, 12, 4, 17), "one_hot"),
+        Structure(_prefill_dims(2, 9, 33, 1, 29, 4, 5), "heavy_tail", absent=NO_SINKS),
+        Structure(_prefill_dims(2, 9, 17, 2, 12, 4, 17), "one_hot", absent=NO_SINKS),
         Structure(_prefill_dims(2, 7, 33, 1, 20, 4, 8), "rising"),
-        Structure(_prefill_dims(2, 7, 33, 1, 20, 4, 8), "falling"),
+        Structure(_prefill_dims(2, 7, 33, 1, 20, 4, 8), "falling", absent=NO_SINKS),
         Structure(_prefill_dims(2, 9, 17, 2, 12, 4, 8), "subnormals"),
-        Structure(_prefill_dims(2, 9, 33, 1, 12, 4, 8), "offset"),
-        Structure(_prefill_dims(2, 9, 17, 1, 12, 4, 8), "sparse_integers"),
-        Structure(_prefill_dims(3, 13, 33, 2, 12, 4, 8), "full_significand"),
+        Structure(_prefill_dims(2, 9, 33, 1, 12, 4, 8), "offset", absent=NO_SINKS),
+        Structure(_prefill_dims(2, 9, 17, 1, 12, 4, 8), "sparse_integers", absent=NO_SINKS),
+        Structure(_prefill_dims(3, 13, 33, 2, 12, 4, 8), "full_significand", absent=NO_SINKS),
         Structure(_prefill_dims(2, 9, 17, 2, 4, 4, 8), "not_a_number"),
         Structure(_prefill_dims(2, 9, 17, 2, 4, 4, 8), "zeros"),
-        Structure(_prefill_dims(1, 1, 1, 1, 1, 1, 1), "normal"),
-        Structure(_prefill_dims(0, 0, 0, 2, 4, 4, 8)),
-        Structure(_prefill_dims(2, 7, 0, 2, 4, 4, 8)),
+        Structure(_prefill_dims(1, 1, 1, 1, 1, 1, 1), "normal", absent=NO_SINKS),
+        Structure(_prefill_dims(0, 0, 0, 2, 4, 4, 8), absent=NO_SINKS),
+        Structure(_prefill_dims(2, 7, 0, 2, 4, 4, 8), absent=NO_SINKS),
     ),
     random=_random_prefill,
 )
