@@ -49,6 +49,10 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "llama3_frequencies",
         "longrope_frequencies",
         "speculative_chain",
+        "sample_by_row",
+        "apply_penalties",
+        "apply_logit_bias",
+        "apply_token_bitmask",
     ),
     "moe-llm": (
         "silu_and_mul",

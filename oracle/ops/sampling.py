@@ -16,7 +16,7 @@ PROBABILITIES = ("float16", "bfloat16", "float32")
 Ties = Literal["all", "lowest"]
 
 
-def _has_tokens(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
+def has_tokens(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
     if not sizes["vocab"]:
         return "vocab = 0, and there is no token to choose; give at least one"
     if params.get("top_k", 0) > sizes["vocab"]:
@@ -27,7 +27,7 @@ def _has_tokens(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | No
     return None
 
 
-@operator(family="sampling", check=_has_tokens)
+@operator(family="sampling", check=has_tokens)
 def temperature_softmax(
     logits: Annotated[Array, Floats("rows vocab")],
     temperature: Annotated[Array, Floats("rows", dtype="float32")],
@@ -76,7 +76,7 @@ def temperature_softmax(
     return out
 
 
-@operator(family="sampling", check=_has_tokens)
+@operator(family="sampling", check=has_tokens)
 def greedy(logits: Annotated[Array, Floats("rows vocab")]) -> Annotated[Array, Output("tokens", dtype="int32")]:
     """The most probable token: ``tokens = argmax logits``, of equal ones the first.
 
@@ -110,23 +110,24 @@ def greedy(logits: Annotated[Array, Floats("rows vocab")]) -> Annotated[Array, O
     return tokens
 
 
-def _drawn(probs: Any, keep: Any, uniform: Any) -> Any:
+def drawn_among(probs: Any, keep: Any, uniform: Any) -> Any:
     """Inverse-transform sampling among the kept tokens, in the order of their indices."""
     kept = np.where(keep, probs, 0.0)
     share = kept / np.sum(kept, axis=-1, keepdims=True)
     return located(np.cumsum(share, axis=-1), uniform, weight=share)
 
 
-def _among_top_k(probs: Any, top_k: int, ties: str) -> Any:
-    """Which tokens are among the ``top_k`` most probable."""
+def among_top_k(probs: Any, top_k: Any, ties: str) -> Any:
+    """Which tokens are among the ``top_k`` most probable; one number, or one for each row."""
     known = exact_value(probs)
     order = np.argsort(-known, axis=-1, kind="stable")
+    count = np.broadcast_to(top_k, len(known))[:, np.newaxis]
     if ties == "lowest":
-        return np.argsort(order, axis=-1, kind="stable") < top_k
-    return known >= np.take_along_axis(known, order[:, top_k - 1 : top_k], axis=-1)
+        return np.argsort(order, axis=-1, kind="stable") < count
+    return known >= np.take_along_axis(known, np.take_along_axis(order, count - 1, axis=-1), axis=-1)
 
 
-def _mass_before(probs: Any, mass: Any, ties: str) -> Any:
+def mass_before(probs: Any, mass: Any, ties: str) -> Any:
     """For each token the mass of those that go before it: more probable ones, and equal ones if ties have an order."""
     known = exact_value(probs)
     order = np.argsort(-known, axis=-1, kind="stable")
@@ -140,7 +141,7 @@ def _mass_before(probs: Any, mass: Any, ties: str) -> Any:
     return np.take_along_axis(before, np.argsort(order, axis=-1, kind="stable"), axis=-1)
 
 
-@operator(family="sampling", check=_has_tokens, dtypes=PROBABILITIES)
+@operator(family="sampling", check=has_tokens, dtypes=PROBABILITIES)
 def sample_top_k(
     probs: Annotated[Array, Floats("rows vocab")],
     uniform: Annotated[Array, Floats("rows", dtype="float32")],
@@ -187,11 +188,11 @@ def sample_top_k(
     >>> sample_top_k(probs, uniform, top_k=2)
     array([2])
     """
-    tokens: Array = _drawn(probs, _among_top_k(probs, top_k, ties), uniform)
+    tokens: Array = drawn_among(probs, among_top_k(probs, top_k, ties), uniform)
     return tokens
 
 
-@operator(family="sampling", check=_has_tokens, dtypes=PROBABILITIES)
+@operator(family="sampling", check=has_tokens, dtypes=PROBABILITIES)
 def sample_top_p(
     probs: Annotated[Array, Floats("rows vocab")],
     uniform: Annotated[Array, Floats("rows", dtype="float32")],
@@ -236,11 +237,11 @@ def sample_top_p(
     >>> sample_top_p(probs, uniform, top_p=0.6)
     array([2])
     """
-    tokens: Array = _drawn(probs, _mass_before(probs, probs, ties) < top_p, uniform)
+    tokens: Array = drawn_among(probs, mass_before(probs, probs, ties) < top_p, uniform)
     return tokens
 
 
-@operator(family="sampling", check=_has_tokens, dtypes=PROBABILITIES)
+@operator(family="sampling", check=has_tokens, dtypes=PROBABILITIES)
 def sample_min_p(
     probs: Annotated[Array, Floats("rows vocab")],
     uniform: Annotated[Array, Floats("rows", dtype="float32")],
@@ -282,11 +283,11 @@ def sample_min_p(
     array([2])
     """
     keep = probs >= np.max(probs, axis=-1, keepdims=True) * min_p
-    tokens: Array = _drawn(probs, keep, uniform)
+    tokens: Array = drawn_among(probs, keep, uniform)
     return tokens
 
 
-@operator(family="sampling", check=_has_tokens, dtypes=PROBABILITIES)
+@operator(family="sampling", check=has_tokens, dtypes=PROBABILITIES)
 def sample_top_k_top_p(
     probs: Annotated[Array, Floats("rows vocab")],
     uniform: Annotated[Array, Floats("rows", dtype="float32")],
@@ -334,10 +335,10 @@ def sample_top_k_top_p(
     >>> [int(sample_top_k_top_p(probs, uniform, top_k=2, top_p=0.6, order=o)[0]) for o in ("joint", "top_k_first")]
     [2, 0]
     """
-    keep = _among_top_k(probs, top_k, ties)
+    keep = among_top_k(probs, top_k, ties)
     mass = probs
     if order == "top_k_first":
         mass = np.where(keep, probs, 0.0)
         mass = mass / np.sum(mass, axis=-1, keepdims=True)
-    tokens: Array = _drawn(probs, keep & (_mass_before(probs, mass, ties) < top_p), uniform)
+    tokens: Array = drawn_among(probs, keep & (mass_before(probs, mass, ties) < top_p), uniform)
     return tokens

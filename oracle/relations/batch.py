@@ -8,16 +8,19 @@ import numpy as np
 
 from oracle.relations.relation import Run, difference, relation
 
-SAMPLERS = ("sample_top_k", "sample_top_p", "sample_min_p", "sample_top_k_top_p")
+SAMPLERS = ("sample_top_k", "sample_top_p", "sample_min_p", "sample_top_k_top_p", "sample_by_row")
 EXPERTS = (
     "fused_experts", "fused_experts_a8w8", "fused_experts_a8w8_block_scaled", "fused_experts_mxfp4",
     "fused_experts_w4a16_mxfp4", "fused_experts_with_shared",
 )  # fmt: skip
+PENALTIES = ("prompt_counts", "output_counts", "repetition", "frequency", "presence")
 ENTRIES: dict[str, tuple[str, ...]] = {
-    "logits": ("moe_gate", "temperature_softmax"),
+    "logits": ("moe_gate", "temperature_softmax", "apply_penalties"),
     "temperature": ("temperature_softmax",),
     "probs": SAMPLERS,
     "uniform": SAMPLERS,
+    **dict.fromkeys(("top_k", "top_p", "min_p"), ("sample_by_row",)),
+    **dict.fromkeys(PENALTIES, ("apply_penalties",)),
     "hidden": EXPERTS,
     "hidden_scale": EXPERTS[1:4],
     "topk_ids": (*EXPERTS, "moe_sum"),

@@ -104,18 +104,18 @@ def _kept(p: Array, params: dict[str, Any], style: Sampler) -> Array:
     keep = np.ones(p.shape, bool)
     if style.unfiltered:
         return keep
-    if "top_k" in params:
-        keep = _among_top_k(p, params, style)
-    if "top_p" in params:
-        mass = p
-        if "top_k" in params and (style.order or params["order"]) == "top_k_first":
-            mass = np.where(keep, p, p.dtype.type(0))
-            mass = mass / style.total(mass)
-        keep = keep & _in_nucleus(p, mass, params, style)
     if "min_p" in params:
         limit = p.dtype.type(params["min_p"])
         keep = p >= (limit if style.absolute_min_p else p.max(axis=-1, keepdims=True) * limit)
         keep |= p == p.max(axis=-1, keepdims=True)
+    if "top_k" in params:
+        keep = keep & _among_top_k(p, params, style)
+    if "top_p" in params:
+        mass = p
+        if "order" in params and (style.order or params["order"]) != "joint":
+            mass = np.where(keep, p, p.dtype.type(0))
+            mass = mass / style.total(mass)
+        keep = keep & _in_nucleus(p, mass, params, style)
     return keep
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded, lift
-from oracle.error.fields import Errors, plus_zero
+from oracle.error.fields import Errors, plus_zero, root_sum
 from oracle.error.settle import make, settle
 from oracle.vocabulary.operands import arithmetic_of
 
@@ -30,6 +30,7 @@ def either(first: Any, *others: Any) -> Any:
     with np.errstate(all="ignore"):
         off = [np.where(_same(form.value, value), 0.0, np.abs(form.value - value)) for form in forms]
         bounds = [plus_zero(form.bound) + error for form, error in zip(forms, off, strict=True)]
+        commons = [root_sum(form.common, error) for form, error in zip(forms, off, strict=True)]
 
     def largest(errors: list[Errors]) -> Errors:
         return reduce(np.maximum, [np.broadcast_to(plus_zero(error), value.shape) for error in errors])
@@ -39,7 +40,7 @@ def either(first: Any, *others: Any) -> Any:
         numerics,
         largest(bounds),
         largest([form.sigma for form in forms]),
-        largest([form.common for form in forms]),
+        largest(commons),
     )
     result.may_overflow = any(form.may_overflow for form in forms if isinstance(form, ErrorBounded))
     return result

@@ -36,7 +36,7 @@ def test_json_replays_bit_for_bit(name, dtype):
 
 
 # Classes of values that are not all numbers; those that begin with nan_ put a NaN where nothing may read it.
-NOT_FINITE = {"not_a_number", "infinities", "masked", "bias_hides", "sink_extremes"}
+NOT_FINITE = {"not_a_number", "infinities", "masked", "bias_hides", "sink_extremes", "forbidding"}
 
 # Inputs that are logarithms of sums, which may have no terms.
 LOGARITHMS = {"lse", "lses"}

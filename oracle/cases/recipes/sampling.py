@@ -83,10 +83,12 @@ DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, Shape, Format], Array]] 
 # Uniform numbers.
 
 
-def _kept(probs: Array, params: Mapping[str, Any]) -> Array:
+def kept_by(probs: Array, params: Mapping[str, Any]) -> Array:
     """About what the filters keep, enough to aim by."""
     keep = np.ones(probs.shape, bool)
     falling = -np.sort(-probs, axis=-1)
+    if "min_p" in params:
+        keep &= probs >= params["min_p"] * falling[:, :1]
     if "top_k" in params:
         keep &= probs >= falling[:, params["top_k"] - 1 : params["top_k"]]
     if "top_p" in params:
@@ -94,8 +96,6 @@ def _kept(probs: Array, params: Mapping[str, Any]) -> Array:
         inside = inside / np.maximum(inside.sum(axis=-1, keepdims=True), 1e-300)
         larger = probs[:, np.newaxis, :] > probs[:, :, np.newaxis]
         keep &= np.sum(np.where(larger, inside[:, np.newaxis, :], 0.0), axis=-1) < params["top_p"]
-    if "min_p" in params:
-        keep &= probs >= params["min_p"] * falling[:, :1]
     return keep
 
 
@@ -125,7 +125,7 @@ def _draw(name: str, at: str = "anywhere") -> Draw:
         rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
     ) -> dict[str, Array]:
         probs = round_to(DISTRIBUTIONS[name](rng, shapes["probs"], number_format), number_format)
-        weight = np.where(_kept(probs, params), probs, 0.0)
+        weight = np.where(kept_by(probs, params), probs, 0.0)
         return {"probs": probs, "uniform": aimed(rng, weight, at)}
 
     return draw
