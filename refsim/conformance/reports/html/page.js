@@ -309,11 +309,13 @@ function open(result, focus = true) {
   const refused = result.refused ? `, ${result.refused} refused` : "";
   const unclear = result.inconclusive ? `, ${result.inconclusive} inconclusive` : "";
   const failed = result.failures.length;
+  const { report } = rows.find((row) => row.results.get(result.dtype) === result);
+  const by = backends.length > 1 ? `${backendOf(report)}; ` : "";
   const close = make("button", { type: "button", onclick: shut, "aria-label": "Close details" }, "close");
   at("detail").replaceChildren(
     make("div", { class: "title" }, make("h2", {}, `${result.operator} × ${result.kernel} × ${result.dtype}`), close),
     make("p", {}, badge(result.verdict), " ", result.reason),
-    make("p", { class: "quiet" }, `${result.cases} cases${refused}${unclear}; promised numerics: ${result.numerics}`),
+    make("p", { class: "quiet" }, `${by}${result.cases} cases${refused}${unclear}; promised numerics: ${result.numerics}`),
     histogram(marginsOf(result), "Margins of the cases"),
     ...(failed ? [make("h3", {}, `${failed} of ${result.cases} cases did not pass`)] : []),
     ...result.failures.map((failure, i) => failureDetails(failure, i === 0)),
@@ -371,17 +373,19 @@ function showFrame() {
     at(id).append(...options(names).map(([value, text]) => make("option", { value }, text)));
   at("backend-label").hidden = backends.length < 2;
   showKnown(reports.flatMap((report) => report.known));
-  const costs = reports.flatMap((report) => report.counters);
-  if (costs.length) at("costs").append(make("h3", {}, "Counters"));
-  for (const cost of costs)
-    at("costs").append(
-      make("details", {}, make("summary", {}, cost.kernel), make("pre", { tabindex: "0" }, `${cost.table}\n\n${cost.lines}`)),
-    );
+  const of = (names, title) => (backends.length > 1 ? `${title}: ${names.join("; ")}` : title);
+  if (reports.some((report) => report.counters.length)) at("costs").append(make("h3", {}, "Counters"));
+  for (const report of reports)
+    for (const cost of report.counters) {
+      const table = make("pre", { tabindex: "0" }, `${cost.table}\n\n${cost.lines}`);
+      at("costs").append(make("details", {}, make("summary", {}, of([backendOf(report)], cost.kernel)), table));
+    }
   for (const environment of unique(reports.map((report) => JSON.stringify(report.environment)))) {
     const made = reports.filter((report) => JSON.stringify(report.environment) === environment);
-    const facts = Object.entries({ backend: unique(made.map(backendOf)).join("; "), ...JSON.parse(environment) });
+    const names = unique(made.map(backendOf));
+    const facts = Object.entries({ backend: names.join("; "), ...JSON.parse(environment) });
     const list = make("dl", {}, facts.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
-    at("environment").append(make("details", {}, make("summary", {}, "Environment"), list));
+    at("environment").append(make("details", {}, make("summary", {}, of(names, "Environment")), list));
   }
 }
 

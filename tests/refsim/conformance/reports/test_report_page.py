@@ -11,7 +11,7 @@ from example_reports import all_kinds
 
 from refsim.conformance import Report, Verdict
 from refsim.conformance.reports import to_json, write
-from refsim.conformance.verdicts import Deviation
+from refsim.conformance.verdicts import Cost, Deviation
 
 CHROMIUM = os.environ.get("REFSIM_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -140,6 +140,20 @@ def test_a_finding_stands_at_its_line_of_source(shown):
     assert "total[0] += x[cuda.blockIdx.x, cuda.threadIdx.x]" in hit.inner_text()
     note = shown.locator("#detail .finding .note").first.inner_text()
     assert "thread (" in note
+
+
+def test_of_several_backends_each_part_says_whose_it_is(browser, tmp_path):
+    kernels = [replace(report, costs=(Cost("doubled", "a table", "lines"),)) for report in all_kinds()[:2]]
+    path = tmp_path / "report.html"
+    path.write_text(write([kernels[0], replace(kernels[1], environment={"numpy": "1.0"})], "html"), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    names = [f"{report.backend} on {report.device}" for report in kernels]
+    assert page.locator("#costs summary").all_inner_texts() == [f"doubled: {name}" for name in names]
+    assert page.locator("#environment summary").all_inner_texts() == [f"Environment: {name}" for name in names]
+    page.click(FAILING)
+    assert f"{names[1]}; 24 cases" in page.inner_text("#detail")
+    page.close()
 
 
 def test_what_the_judged_say_is_text(shown):
