@@ -76,6 +76,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "matmul_w4a16",
         "matmul_a4w4_mxfp4",
         "matmul_a4w4_nvfp4",
+        "matmul_mx",
+        "matmul_a8w8_preshuffled",
         "dequantise",
         "quantise_mx",
         "quantise_nvfp4",

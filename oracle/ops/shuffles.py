@@ -73,6 +73,28 @@ def shuffle_weight(
     return shuffled
 
 
+def unshuffled_weight(shuffled: Any, inner: int, vector: int) -> Any:
+    """What `shuffle_weight` made it of."""
+    n, k = shuffled.shape
+    wide = 2 * inner
+    tiles = shuffled.reshape(n // 16, k // wide, wide // vector, 16, vector)
+    return np.transpose(tiles, (0, 3, 1, 2, 4)).reshape(n, k)
+
+
+TILES = {"aiter": (256, 8), "cublas": (128, 4)}
+"""Rows and groups that scales are padded to a multiple of, by layout."""
+
+
+def unshuffled_scale(shuffled: Any, layout: str) -> Any:
+    """Scales of one of the layouts in `TILES` as rows, padding and all."""
+    m, g = shuffled.shape
+    if layout == "aiter":
+        axes = np.transpose(shuffled.reshape(m // 32, g // 8, 4, 16, 2, 2), (0, 5, 3, 1, 4, 2))
+    else:
+        axes = np.transpose(shuffled.reshape(m // 128, g // 4, 32, 4, 4), (0, 3, 2, 1, 4))
+    return axes.reshape(m, g)
+
+
 @operator(family="quant", dtypes=SCALES)
 def shuffle_scale(
     scale: Annotated[Array, Floats("rows groups")],

@@ -19,6 +19,8 @@ PRODUCTS = (
     "matmul_a4w4_mxfp4",
     "matmul_a4w4_nvfp4",
     "matmul_w4a16",
+    "matmul_mx",
+    "matmul_a8w8_preshuffled",
 )
 
 

@@ -3,7 +3,7 @@
 import doctest
 import math
 
-import ml_dtypes  # noqa: F401  names of dtypes
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -125,7 +125,50 @@ def matmul_w4a16(a, b, scale, zero, bias, group, weights, first_nibble, zero_off
     return out
 
 
+def place_of_scale(row, group, groups, layout):
+    """Where the scale of a row and a block lies among those in tiles, one after the other."""
+    if layout == "rows":
+        return row * groups + group
+    if layout == "aiter":  # the two halves of 32 rows and of 8 blocks take turns
+        tile = row // 32 * (groups // 8) + group // 8
+        return tile * 256 + group % 4 * 64 + row % 16 * 4 + group % 8 // 4 * 2 + row % 32 // 16
+    tile = row // 128 * (groups // 4) + group // 4
+    return tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + group % 4
+
+
+def place_of_weight(row, k, columns, codes_a_byte):
+    """Tiles of 16 rows × 32 bytes, in each of which 16 bytes of a row lie together."""
+    byte, half = divmod(k, codes_a_byte)
+    tile = row // 16 * (columns // codes_a_byte // 32) + byte // 32
+    return (tile * 512 + byte % 32 // 16 * 256 + row % 16 * 16 + byte % 16) * codes_a_byte + half
+
+
+def matmul_mx(a, b, a_scale, b_scale, bias, scale_layout="rows", b_layout="rows", out_dtype="bfloat16"):
+    out, weights = np.zeros((len(a), len(b))), b.reshape(-1)
+    codes_a_byte = 2 if b.dtype == ml_dtypes.float4_e2m1fn else 1
+    for i, j in np.ndindex(out.shape):
+        for k in range(a.shape[1]):
+            at = j * b.shape[1] + k if b_layout == "rows" else place_of_weight(j, k, b.shape[1], codes_a_byte)
+            factor = 1.0
+            for scale, row in ((a_scale, i), (b_scale, j)):
+                factor *= number(scale.reshape(-1)[place_of_scale(row, k // 32, scale.shape[1], scale_layout)])
+            out[i, j] += number(a[i, k]) * number(weights[at]) * factor
+        out[i, j] += 0 if bias is None else number(bias[j])
+    return out
+
+
+def matmul_a8w8_preshuffled(a, b, a_scale, b_scale, scales="channel", out_dtype="bfloat16"):
+    plain = np.empty_like(b)
+    for j, k in np.ndindex(b.shape):
+        plain[j, k] = b.reshape(-1)[place_of_weight(j, k, b.shape[1], 1)]
+    if scales == "channel":
+        return matmul_a8w8(a, plain, a_scale, b_scale, None, out_dtype)
+    return matmul_a8w8_block_scaled(a, plain, a_scale, b_scale, None, 128, out_dtype)
+
+
 DEFINITIONS = {
+    "matmul_mx": matmul_mx,
+    "matmul_a8w8_preshuffled": matmul_a8w8_preshuffled,
     "batched_matmul": batched_matmul,
     "grouped_matmul": grouped_matmul,
     "gemm_epilogue": gemm_epilogue,
@@ -169,7 +212,7 @@ def test_example_and_documentation(name):
 
 
 CODES, ROW = np.ones((4, 33), np.int8), np.ones(4, np.float32)
-NIBBLES = np.ones((4, 17), np.uint8)
+F8, NIBBLES = np.ones((4, 33), "float8_e4m3fn"), np.ones((4, 17), np.uint8)
 E8M0, E4M3 = np.ones((4, 2), "float8_e8m0fnu"), np.ones((4, 2), "float8_e4m3fn")
 A = np.ones((4, 3), np.float32)
 B = np.ones((2, 3, 5), np.float32)
@@ -203,6 +246,15 @@ B = np.ones((2, 3, 5), np.float32)
             {},
             "n = 4 has 1 blocks of 128, but the scales have n_blocks = 2",
         ),
+        ("matmul_mx", (F8, F8, E8M0, E8M0[:, :1]), {}, "dimension k_blocks is 1 in b_scale"),
+        (
+            "matmul_mx",
+            (F8, F8, E8M0, E8M0),
+            {"scale_layout": "cublas"},
+            "need m_padded = 128 in layout 'cublas', not 4",
+        ),
+        ("matmul_mx", (F8, F8, E8M0, E8M0), {"b_layout": "aiter"}, "b of 4×33 has no whole tiles of 16×64; pad it"),
+        ("matmul_a8w8_preshuffled", (CODES, CODES, ROW, ROW), {}, "has no whole tiles of 16×32; pad it"),
         ("matmul_a4w4_mxfp4", (NIBBLES, NIBBLES, E8M0[:, :1], E8M0[:, :1]), {}, "k = 34 has 2 blocks of 32"),
         ("matmul_a4w4_mxfp4", (NIBBLES, NIBBLES, E4M3, E4M3), {}, "a_scale has dtype float8_e4m3fn"),
         ("matmul_a4w4_nvfp4", (NIBBLES, NIBBLES, E4M3, E4M3, ROW[:1], ROW[:1]), {}, "k = 34 has 3 blocks of 16"),
