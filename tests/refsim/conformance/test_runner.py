@@ -278,3 +278,19 @@ def test_a_nan_that_is_swallowed_is_caught():
     (result,) = check(FunctionBackend(swallows, RMSNORM, "swallows"), ["rmsnorm"], ["float32"]).results
     assert result.verdict is Verdict.FAIL
     assert {failure.reason for failure in result.failures} == {"nan"}
+
+
+def test_a_relation_compares_runs_on_arrays_that_lie_alike():
+    def attention(q, k, v, causal="none", scale=None):
+        order = slice(None, None, 1 if v.flags.c_contiguous else -1)  # sums may go by where the arrays lie
+        hidden = np.triu(np.ones((q.shape[2], k.shape[2]), np.bool_), 1 + k.shape[2] - q.shape[2])
+        score = np.where(hidden, -np.inf, q @ k.swapaxes(-1, -2) * (scale or q.shape[-1] ** -0.5))
+        weight = np.exp(score - score.max(axis=-1, keepdims=True))
+        total = weight[..., order].cumsum(axis=-1)[..., -1:]
+        return weight[..., order] @ v[..., order, :] / total, np.log(total)[..., 0] + score.max(axis=-1)
+
+    dims = {"batch": 1, "heads": 2, "queries": 13, "head_dim": 16, "kv_heads": 2, "keys": 47, "v_dim": 16}
+    case = Case("attention", "float64", dims, {"causal": "bottom_right"}, "normal", "padded", seed=1)
+    backend = FunctionBackend(attention, find_operator("attention"), "by place")
+    (result,) = check(backend, ["attention"], ["float64"], cases={("attention", "float64"): [case]}).results
+    assert not result.failures
