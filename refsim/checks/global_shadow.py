@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.checks.cells import Cells, Window, located
 from refsim.checks.races import Conflict
 from refsim.checks.rewrites import keeps_value
 from refsim.checks.tags import AGENT, RANK, SHIFT
@@ -14,68 +15,6 @@ if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
     from refsim.engine.run import Run
     from refsim.engine.views import View
-
-
-class _Window:
-    """Cells that form a grid with constant strides: reached as a view, and distinct by construction."""
-
-    distinct = True
-
-    def __init__(self, start: int, shape: tuple[int, ...], strides: tuple[int, int]) -> None:
-        self.start, self.shape, self.strides = start, shape, strides
-
-    def of(self, array: Any) -> Any:
-        item = array.itemsize
-        return np.lib.stride_tricks.as_strided(array[self.start :], self.shape, [s * item for s in self.strides])
-
-    get = of
-
-    def put(self, array: Any, values: Any) -> None:
-        self.of(array)[...] = values
-
-    @property
-    def index(self) -> Any:
-        rows, columns = (np.arange(n) * s for n, s in zip(self.shape, self.strides, strict=True))
-        return self.start + rows[:, None] + columns
-
-
-class _Scattered:
-    """Cells at any positions, perhaps several lanes at one."""
-
-    distinct = False
-
-    def __init__(self, index: Any) -> None:
-        self.index = index
-
-    def get(self, array: Any) -> Any:
-        return array.take(self.index)
-
-    def put(self, array: Any, values: Any) -> None:
-        array[self.index] = values
-
-
-Cells = _Window | _Scattered
-
-
-def _located(lanes: LaneSet, address: Any) -> Cells:
-    """The cells at a lane value of addresses."""
-    if not isinstance(address, np.ndarray) or address.shape != lanes.shape:
-        return _Scattered(np.broadcast_to(np.asarray(address), lanes.shape))
-    if address.ndim == 2:
-        first = int(address[0, 0])
-        down = int(address[1, 0]) - first if address.shape[0] > 1 else 0
-        across = int(address[0, 1]) - first if address.shape[1] > 1 else 0
-        rows, columns = address.shape
-        apart = down * rows <= across or across * columns <= down or rows == 1 or columns == 1
-        if down >= 0 and across >= 0 and apart and (down or rows == 1) and (across or columns == 1):
-            column, row = address[:, :1], address[:1] - first
-            if (address == column + row).all() and _evenly(column, down) and _evenly(row.T, across):
-                return _Window(first, address.shape, (down, across))
-    return _Scattered(address)
-
-
-def _evenly(values: Any, step: int) -> bool:
-    return bool((values[1:] - values[:-1] == step).all())
 
 
 class GlobalShadow:
@@ -105,7 +44,7 @@ class GlobalShadow:
         per_element = view.data.dtype.itemsize // view.memory.granule
         step = view.data.strides[0] // view.memory.granule  # fields of records lie closer than their size
         first = (address * step if step > 1 else address) + view.base
-        return [_located(lanes, first + part) for part in range(per_element)]
+        return [located(lanes, first + part) for part in range(per_element)]
 
     def _current(self, tag: Any) -> Any:
         """Tags of accesses since the last barrier of the whole grid; 0 for others."""
@@ -211,11 +150,12 @@ class GlobalShadow:
             other = np.where(own, self._current(cells.get(self.earlier)), tag)
             conflict.with_lanes(suspects & (other != 0), (other & AGENT) - 1, other >> SHIFT)
 
-    def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
-        """Check a write against writes and reads of other threads."""
+    def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> Window | None:
+        """Check a write against writes and reads of other threads; where it goes in the view's data, if evenly."""
         serial = self.run.operation(site)
         mine = (serial << SHIFT) | (lanes.lane + 1)
-        for cells in self._cells(lanes, view, address):
+        all_cells = self._cells(lanes, view, address)
+        for cells in all_cells:
             if self.races:
                 before = self._current(cells.get(self.tag))
                 if before.max():
@@ -234,6 +174,8 @@ class GlobalShadow:
                     conflict.write_write_at_once(
                         lost.reshape(-1), (kept & AGENT).reshape(-1), cells.index.reshape(-1), value
                     )
+        plain = len(all_cells) == 1 and view.data.strides[0] == view.memory.granule
+        return cells.moved(-view.base) if plain and isinstance(cells, Window) else None
 
     def _rewrite(
         self, lanes: LaneSet, view: View, address: Any, cells: Cells, before: Any, serial: int, value: Any

@@ -65,8 +65,10 @@ class GlobalMemory:
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """See `Memory.write`."""
         lanes.batch.dirty = True
-        if self.shadow is not None:
-            self.shadow.write(lanes, view, address, value, site)
+        window = None if self.shadow is None else self.shadow.write(lanes, view, address, value, site)
+        if window is not None:
+            window.put(view.data, value)
+            return
         if isinstance(value, np.ndarray) and not _covers(address, value):
             address, value = spread(lanes, address, value)
         view.data[address] = value

@@ -1,0 +1,121 @@
+"""Where the lanes of an access are in an array: evenly spaced, or anywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from refsim.engine.lanes import LaneSet
+
+MOST_DIMS = 6
+
+
+class Window:
+    """Cells with constant strides along the axes of threads and blocks: reached as a view, and distinct.
+
+    Attributes
+    ----------
+    start
+        The first cell.
+    shape
+        Shape of the set of lanes, threads × blocks.
+    extents, strides
+        Of the axes that threads and blocks are made of, such as ``threadIdx.y``, ``threadIdx.x``, ``blockIdx.x``.
+    """
+
+    distinct = True
+
+    def __init__(self, start: int, shape: tuple[int, ...], extents: list[int], strides: list[int]) -> None:
+        self.start, self.shape, self.extents, self.strides = start, shape, extents, strides
+
+    def _of(self, array: Any) -> Any:
+        item = array.itemsize
+        return np.lib.stride_tricks.as_strided(array[self.start :], self.extents, [s * item for s in self.strides])
+
+    def get(self, array: Any) -> Any:
+        """Their values, of the set's shape."""
+        return self._of(array).reshape(self.shape)
+
+    def put(self, array: Any, values: Any) -> None:
+        """Set them to a lane value."""
+        if isinstance(values, np.ndarray):
+            values = np.broadcast_to(values, self.shape).reshape(self.extents)
+        self._of(array)[...] = values
+
+    def moved(self, distance: int) -> Window:
+        """The same cells a number of elements further."""
+        return Window(self.start + distance, self.shape, self.extents, self.strides)
+
+    @property
+    def index(self) -> Any:
+        """Position of each lane's cell."""
+        index = np.full((1,) * len(self.extents), self.start)
+        for axis, (extent, stride) in enumerate(zip(self.extents, self.strides, strict=True)):
+            shape = [1] * len(self.extents)
+            shape[axis] = extent
+            index = index + (np.arange(extent) * stride).reshape(shape)
+        return index.reshape(self.shape)
+
+
+class Scattered:
+    """Cells at any positions, perhaps several lanes at one."""
+
+    distinct = False
+
+    def __init__(self, index: Any) -> None:
+        self.index = index
+
+    def get(self, array: Any) -> Any:
+        """Their values, of the set's shape."""
+        return array.take(self.index)
+
+    def put(self, array: Any, values: Any) -> None:
+        """Set them to a lane value; the last lane of a cell wins."""
+        array[self.index] = values
+
+
+Cells = Window | Scattered
+
+
+def located(lanes: LaneSet, address: Any) -> Cells:
+    """The cells at a lane value of addresses."""
+    if not isinstance(address, np.ndarray) or address.shape != lanes.shape:
+        return Scattered(np.broadcast_to(np.asarray(address), lanes.shape))
+    if address.ndim == 2:
+        column, row = address[:, :1], address[:1]
+        down, across = _axes(column[:, 0]), _axes(row[0])
+        axes = [*(down or []), *(across or [])]
+        even = bool(down and across) and _are_distinct(axes) and bool((address == column + (row - row[0, 0])).all())
+        if even:
+            return Window(int(row[0, 0]), address.shape, [n for n, _ in axes], [step for _, step in axes])
+    return Scattered(address)
+
+
+def _axes(values: Any) -> list[tuple[int, int]] | None:
+    """Numbers as the sums of a nest of even steps: (extent, step) from the outermost in; None for others."""
+    inner: list[tuple[int, int]] = []
+    while len(values) > 1:
+        steps = values[1:] - values[:-1]
+        step = int(steps[0])
+        breaks = np.flatnonzero(steps != step)
+        extent = int(breaks[0]) + 1 if len(breaks) else len(values)
+        if step < 0 or len(values) % extent or len(inner) == MOST_DIMS // 2:
+            return None
+        parts = values.reshape(-1, extent)
+        if (parts != parts[:, :1] + np.arange(extent) * step).any():
+            return None
+        inner.append((extent, step))
+        values = parts[:, 0]
+    return inner[::-1] or [(1, 0)]
+
+
+def _are_distinct(axes: list[tuple[int, int]]) -> bool:
+    """True if no two lanes are at one cell: each step goes past all that the smaller ones reach."""
+    reach = 0
+    for step, extent in sorted((step, extent) for extent, step in axes if extent > 1):
+        if step <= reach:
+            return False
+        reach += step * (extent - 1)
+    return True
