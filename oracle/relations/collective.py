@@ -1,4 +1,8 @@
-"""Relations of the collectives."""
+"""Relations of the collectives.
+
+all_gather and all_to_all have none: they copy, and the definition judges every copy bit for bit, whichever ranks hold
+what. Sums of ranks in another order are other sums, so that ranks may not change places there.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,15 @@ def ranks_agree(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: n
     """All ranks hold the same bits."""
     (out,) = run(inputs, params)
     return difference(out, np.repeat(out[:1], len(out), axis=0), "other ranks against the first")
+
+
+@relation("all_reduce", "reduce_scatter")
+def sums_of_opposites(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
+    """The opposite numbers have the opposite sums."""
+    x = np.array(inputs["x"], order="C")
+    (straight,) = run({**inputs, "x": x}, params)
+    (opposite,) = run({**inputs, "x": -x}, params)
+    return difference(opposite, -straight, "sums of the opposite numbers")
 
 
 @relation("all_reduce_rmsnorm")

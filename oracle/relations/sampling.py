@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oracle.formats import format_of
 from oracle.relations.relation import Run, difference, relation
 
 
@@ -21,3 +22,21 @@ def tokens_in_any_order(run: Run, inputs: dict[str, Any], params: dict[str, Any]
     (straight,) = run({**inputs, **by_token}, params)
     (turned,) = run({**inputs, **{name: np.roll(one, 1, axis=1) for name, one in by_token.items()}}, params)
     return difference(np.roll(turned, -1, axis=1), straight, "tokens in each other's places")
+
+
+@relation("temperature_softmax")
+def logits_and_temperature_double(
+    run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator
+) -> Any:
+    """Logits twice as large at twice the temperature have the same probabilities, within the range of numbers."""
+    logits = inputs["logits"]
+    sizes = np.abs(logits.astype(np.float64))
+    number_format = format_of(logits.dtype)
+    seen = np.isfinite(sizes) & (sizes > 0)
+    if not ((sizes[seen] > number_format.min_normal) & (sizes[seen] < number_format.max / 4)).all():
+        return None
+    (straight,) = run(inputs, params)
+    two = logits.dtype.type(2)
+    doubled = {"logits": (logits * two).astype(logits.dtype), "temperature": inputs["temperature"] * np.float32(2)}
+    (heated,) = run({**inputs, **doubled}, params)
+    return difference(heated, straight, "logits and temperature twice as large")

@@ -149,6 +149,19 @@ def own_first(x: Array, **params: Any) -> Array:
     return everywhere(x, params, Reduction(own_first=True))
 
 
+def _order_by_sign(operator: str, run: Callable[..., Array]) -> None:
+    def reduce(x: Array, **params: Any) -> Array:
+        one, other = (run(x, params, Reduction(total=ORDERS[name])) for name in ("sequential", "backwards"))
+        return np.where(one < 0, other, one)
+
+    reduce.__doc__ = "Sums below zero are those of the ranks in reverse order."
+    mutant(operator, name="order_by_sign", dtypes=("float32",), relation="sums_of_opposites")(reduce)
+
+
+_order_by_sign("all_reduce", everywhere)
+_order_by_sign("reduce_scatter", scattered)
+
+
 @mutant("all_reduce")
 def chunks_of_other_ranks(x: Array, **params: Any) -> Array:
     """The last rank keeps what it had."""

@@ -120,3 +120,21 @@ for _name, _flaw, _steps in (
     ),
 ):
     _register(mutant, BOTH[1], _name, _flaw, _steps)
+
+
+@mutant("reshape_and_cache_per_token", relation="tokens_in_any_slot")
+def scales_by_slot(
+    k: Array, v: Array, ks: Array, vs: Array, k_old: Array, v_old: Array, slots: Array, *, to: str, least: float
+) -> Any:
+    """Scales of tokens in odd slots are rounded up."""
+    even, above = Steps(), Steps(limit=lambda scale, least: np.maximum(np.nextafter(scale, F(np.inf)), F(least)))
+    odd = slots % 2 == 1
+    outputs: tuple[list[Array], list[Array]] = ([], [])
+    for new, cache, old in ((k, ks, k_old), (v, vs, v_old)):
+        (scale, scales), (other, others) = (
+            way.scales(old, new, slots, to, least, cache.shape[1]) for way in (even, above)
+        )
+        scales[:, 1::2] = others[:, 1::2]
+        outputs[0].append(scales)
+        outputs[1].append(even.put(cache, new, np.where(odd[:, np.newaxis, np.newaxis], other, scale), slots, to))
+    return *outputs[0], *outputs[1]

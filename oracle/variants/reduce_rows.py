@@ -274,3 +274,14 @@ def log_softmax_log_of_share(x: Array) -> Array:
     with np.errstate(all="ignore"):
         weight = exp(rows - largest(rows))
         return stored(log(weight / sequential(weight)), x)
+
+
+@mutant("cumsum", name="odd_rows_doubling", dtypes=BROAD, relation="rows_are_independent")
+def cumsum_odd_rows_doubling(x: Array, *, exclusive: bool) -> Array:
+    """Every second row is scanned in log₂ n steps."""
+    rows = wide(x)
+    with np.errstate(all="ignore"):
+        total = np.array(scanned(rows))
+        if total.ndim > 1:
+            total[1::2] = doubling(rows)[1::2]
+        return stored(_shifted(total, exclusive), x)

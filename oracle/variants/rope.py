@@ -72,6 +72,13 @@ def mixed_forms(first: Array, second: Array, cos: Array, sin: Array) -> tuple[Ar
     return fused(first, cos, -(second * sin)), second * cos + first * sin
 
 
+def form_by_sign(first: Array, second: Array, cos: Array, sin: Array) -> tuple[Array, Array]:
+    """Pairs whose first element is below zero are computed with a fused product, the others without."""
+    below = first < 0
+    one, other = plain(first, second, cos, sin), fused_with_cosine(first, second, cos, sin)
+    return np.where(below, other[0], one[0]), np.where(below, other[1], one[1])
+
+
 _form("products_and_sum", plain, "Two products and a sum.")
 _form("fused_with_cosine", fused_with_cosine, "The product with the cosine is fused into the sum.")
 _form("fused_with_sine", fused_with_sine, "The product with the sine is fused into the sum.")
@@ -213,3 +220,9 @@ def form_by_head(x: Array, positions: Array, cos: Array, sin: Array, *, pairing:
     out = turned(x, cos[positions], sin[positions], pairing)
     out[:, :1] = turned(x[:, :1], cos[positions], sin[positions], pairing, fused_with_cosine)
     return out
+
+
+@mutant("rope", dtypes=("float32",), relation="signs_turn_along")
+def not_signs_turn_along(x: Array, positions: Array, cos: Array, sin: Array, *, pairing: str) -> Array:
+    """Pairs that begin below zero are computed with fused products, the others without."""
+    return turned(x, cos[positions], sin[positions], pairing, form_by_sign)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from oracle.ops.rope_forms import sections
 from oracle.signature import Array
 from oracle.variants.rope import (
     Turn,
+    form_by_sign,
     fused_with_cosine,
     fused_with_sine,
     mixed_forms,
@@ -142,6 +144,24 @@ def _back(turn: Turned) -> Any:
     return rope_backward
 
 
+def _form_by_token(x: Array, cos: Array, sin: Array, pairing: str) -> Array:
+    out = turned(x, cos, sin, pairing)
+    out[1::2] = turned(x, cos, sin, pairing, fused_with_cosine)[1::2]
+    return out
+
+
+def _form_by_head(x: Array, cos: Array, sin: Array, pairing: str) -> Array:
+    out = turned(x, cos, sin, pairing)
+    out[:, :1] = turned(x[:, :1], cos, sin, pairing, fused_with_cosine)
+    return out
+
+
+UNLIKE: tuple[tuple[str, str, Turned], ...] = (
+    ("tokens_are_independent", "Tokens in odd places are computed with fused products.", _form_by_token),
+    ("heads_are_independent", "The first head is computed with fused products.", _form_by_head),
+    ("signs_turn_along", "Pairs that begin below zero are computed with fused products.", _by(form_by_sign)),
+)
+"""Relations, and what breaks each of them."""
 MAKERS: dict[str, Callable[[Turned], Any]] = {
     "rope_qk": _qk,
     "mrope": _mrope,
@@ -153,6 +173,9 @@ for _operator, _make in MAKERS.items():
         _add(control, _operator, _name, _flaw, _make(_turn))
     for _name, _flaw, _turn in WRONG:
         _add(mutant, _operator, _name, _flaw, _make(_turn))
+    for _relation, _flaw, _turn in UNLIKE:
+        _unlike = partial(mutant, dtypes=("float32",), relation=_relation)
+        _add(_unlike, _operator, f"not_{_relation}", _flaw, _make(_turn))
 
 PLAIN = _by(plain)
 
@@ -180,6 +203,13 @@ def _only_temporal(half: int, temporal: int, height: int, width: int, interleave
 _add(mutant, "rope_qk", "keys_still", "Keys are not turned.", _qk(PLAIN, other=_untouched))
 _add(mutant, "rope_qk", "offsets_left_out", "Offsets are not added.", _qk(PLAIN, with_offsets=False))
 _add(mutant, "rope_qk", "other_end_plain", "The other end of a head is not turned.", _qk(PLAIN, exchange=True))
+_add(
+    partial(mutant, dtypes=("float32",), relation="keys_are_turned_as_queries"),
+    "rope_qk",
+    "keys_fused",
+    "Keys are computed with fused products, queries without.",
+    _qk(PLAIN, other=_by(fused_with_cosine)),
+)
 _add(mutant, "mrope", "never_interleaved", "Sections follow one another.", _mrope(PLAIN, _one_after_another))
 _add(mutant, "mrope", "always_interleaved", "Sections are interleaved.", _mrope(PLAIN, _always_interleaved))
 _add(mutant, "mrope", "height_for_width", "Height and width are exchanged.", _mrope(PLAIN, _height_and_width_exchanged))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,4 +79,10 @@ _register(
     "short_frequencies",
     "Frequencies are rounded to 16 bits.",
     lambda f, p, factor: p / factor * round_to(f.astype(np.float64), "bfloat16").astype(f.dtype),
+)
+_register(
+    partial(mutant, dtypes=("float32",), relation="entries_of_a_table_are_independent"),
+    "form_by_row",
+    "Angles of positions in odd places are products with a scaled frequency, the others quotients.",
+    lambda f, p, factor: np.where(np.arange(len(p))[:, np.newaxis] % 2, p * (f / factor), p * f / factor),
 )

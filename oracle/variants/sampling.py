@@ -340,6 +340,13 @@ def heat_by_row(logits: Array, temperature: Array) -> Array:
     return out
 
 
+@mutant("temperature_softmax", dtypes=("float32",), relation="logits_and_temperature_double")
+def form_by_heat(logits: Array, temperature: Array) -> Array:
+    """Temperatures above 0.5 divide, lower ones multiply by a reciprocal."""
+    out, other = heated(logits, temperature, Heat()), heated(logits, temperature, Heat(reciprocal=True))
+    return np.where(temperature[:, np.newaxis] > 0.5, out, other)
+
+
 # The greedy choice.
 
 Pick = Callable[[Array], Any]

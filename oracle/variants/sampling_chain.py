@@ -105,3 +105,12 @@ for _name, (_style, _flaw) in CONTROLS.items():
     _variant(control, _name, _style, _flaw)
 for _name, (_style, _flaw) in MUTANTS.items():
     _variant(mutant, _name, _style, _flaw)
+
+
+@mutant("speculative_chain", dtypes=("float32",), relation="entries_in_any_place")
+def order_by_row(*inputs: Any) -> tuple[Array, Array, Array]:
+    """Sequences in odd places are scanned in another order."""
+    results = chain_of(inputs, Chain())
+    for result, other in zip(results, chain_of(inputs, Chain(shares=True, scan=scan_doubling)), strict=True):
+        result[1::2] = other[1::2]
+    return results
