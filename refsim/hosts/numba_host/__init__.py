@@ -7,11 +7,9 @@ from typing import Any
 
 from refsim.frontends.numba_names import CUDA_MEMBERS
 from refsim.hosts.missing import NotSimulatedError
-from refsim.hosts.numba_host import arrays, compiling, devices, reduction
+from refsim.hosts.numba_host import arrays, compiling, devices
 
 _HOST: dict[str, Any] = {
-    "reduce": reduction.Reduce,
-    "Reduce": reduction.Reduce,
     **compiling.REFUSED,
     **{
         function.__name__: function
@@ -25,7 +23,9 @@ _KERNEL_SIDE = frozenset(path.partition(".")[0] for path in CUDA_MEMBERS)
 _TYPES = frozenset(["types", "HAS_NUMBA", "implementation", "config", "errors", "literal_unroll"])
 # Modules of numba.cuda whose functions run on the simulated driver.
 _HOST_MODULES = (
-    *(f"numba.cuda.{name}" for name in ("api", "api_util", "args", "decorators", "np.ufunc.decorators")),
+    *(f"numba.cuda.{name}" for name in ("api", "api_util", "args", "decorators")),
+    "numba.cuda.kernels.reduction",
+    "numba.cuda.np.ufunc.decorators",
     *(f"numba.cuda.cudadrv.{name}" for name in ("devices", "driver", "linkable_code", "runtime")),
     "refsim.hosts.numba_host.arrays",
     "refsim.hosts.numba_host.devices",

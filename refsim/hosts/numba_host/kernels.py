@@ -77,12 +77,17 @@ class SimulatedKernel:
             for kind, value in zip(self.argument_types, args, strict=True)
         )
         try:
-            report = active_session().launch(self.py_func, griddim, blockdim, passed, sharedmem)
+            report = active_session().launch(self.py_func, griddim, blockdim, passed, sharedmem, self._library)
         except UnsupportedError as error:
             raise self._explained(error) from error
         arguments.finish()
         if self.debug:
             reraise(report)
+
+    @property
+    def _library(self) -> str | None:
+        """The file of a kernel that numba brings itself, as for ``cuda.reduce``."""
+        return self.py_func.__code__.co_filename if self.py_func.__module__ == "numba.cuda.kernels.reduction" else None
 
     def bind(self) -> None:
         """Nothing to load."""

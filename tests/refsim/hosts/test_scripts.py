@@ -12,7 +12,8 @@ from refsim.cli import main
 SCRIPTS = Path(__file__).parent / "scripts"
 ARGUMENTS = {"numba_pi.py": ["100"], "cupy_device.py": ["32", "90"]}
 DEFECTS = ("numba_defects.py", "cupy_defects.py")
-CLEAN = sorted(path.name for path in SCRIPTS.glob("*.py") if path.name not in DEFECTS)
+NOTES = ("numba_reduce.py",)
+CLEAN = sorted(path.name for path in SCRIPTS.glob("*.py") if path.name not in DEFECTS + NOTES)
 
 
 def run(script, *arguments, options=()):
@@ -60,6 +61,25 @@ def test_defects_of_raw_kernels_are_found_in_lines_of_the_script():
         ("out of bounds", f"    at {line('cupy_defects.py', 'w[i + 1]')}"),
         ("out of bounds", "    at <operation of next>:1"),  # text that the script composed
     ]
+
+
+def test_reduce_runs_numbas_kernels_and_what_is_wrong_in_them_is_a_note():
+    result = run("numba_reduce.py", options=["--counters"])
+    assert result.exit_code == 0, result.output
+    assert "refsim: 90 launches of 1 kernel on sim:sm_90: 1 note\n" in result.stderr
+    assert "note: warp divergence: the mask of syncwarp names lanes 2, 3" in result.stderr
+    assert re.search(r"kernels/reduction\.py:\d+ in gpu_reduce_block_strided", result.stderr)
+    assert "counters of gpu_reduce_block_strided on sim:sm_90" in result.stderr
+
+
+def test_what_is_wrong_in_the_function_of_a_reduction_is_an_error_of_the_script(tmp_path):
+    script = tmp_path / "script.py"
+    text = "import numpy as np\nfrom numba import cuda\n\ntable = np.ones(3)\n"
+    script.write_text(f"{text}print(cuda.reduce(lambda a, b: a + b * table[int(b)])(np.arange(4.0)))\n")
+    result = CliRunner().invoke(main, ["run", str(script)])
+    assert result.exit_code == 1, result.output
+    assert "error: out of bounds" in result.stderr
+    assert f"at {script}:5 in gpu_reduce_block_strided" in result.stderr
 
 
 def test_checks_can_be_chosen():
