@@ -13,6 +13,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "batched_matmul",
         "attention",
         "attention_backward",
+        "attention_bias_backward",
+        "attention_sinks_backward",
         "attention_varlen",
         "flash_attention",
         "paged_attention_decode",

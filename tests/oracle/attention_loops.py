@@ -80,6 +80,54 @@ def flash_attention(
     return out, lse
 
 
+def _gradients(
+    dout, q, k, v, out, lse, bias=None, slopes=None, causal="none", window_left=-1, window_right=-1, softcap=None,
+    alibi="distance", scale=None,
+):  # fmt: skip
+    """dq, dk, dv and the bias's gradient, one weight after another."""
+    dout, q, k, v, out = (x.astype(np.float64) for x in (dout, q, k, v, out))
+    batch, heads, queries, head_dim = q.shape
+    keys, group = k.shape[2], heads // max(k.shape[1], 1)
+    scale = head_dim**-0.5 if scale is None else scale
+    dq, dk, dv, dbias = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape), np.zeros((*q.shape[:3], keys))
+    for b, h, i, j in np.ndindex(batch, heads, queries, keys):
+        shared, row_lse = h // group, float(lse[b, h, i])
+        extra = 0.0 if bias is None else float(bias[b, h, i, j])
+        if not sees(i, j, queries, keys, causal, window_left, window_right) or -math.inf in (row_lse, extra):
+            continue
+        if slopes is not None:
+            away = -abs(i + keys - queries - j) if alibi == "distance" else j - keys + 1
+            extra += float(slopes[h]) * away
+        score = score_of(q[b, h, i].tolist(), k[b, shared, j].tolist(), scale, softcap)
+        weight = math.exp(score + extra - row_lse)
+        row = dout[b, h, i].tolist()
+        change = math.fsum(d * x for d, x in zip(row, v[b, shared, j].tolist(), strict=True))
+        change -= math.fsum(d * x for d, x in zip(row, out[b, h, i].tolist(), strict=True))
+        dbias[b, h, i, j] = weight * change
+        slope = weight * change if softcap is None else weight * change * (1.0 - (score / softcap) ** 2)
+        dq[b, h, i] += scale * slope * k[b, shared, j]
+        dk[b, shared, j] += scale * slope * q[b, h, i]
+        dv[b, shared, j] += weight * dout[b, h, i]
+    return dq, dk, dv, dbias
+
+
+def attention_backward(*inputs, **params):
+    return _gradients(*inputs, **params)[:3]
+
+
+def attention_bias_backward(*inputs, **params):
+    return _gradients(*inputs, **params)[3]
+
+
+def attention_sinks_backward(dout, out, lse, sinks):
+    dsinks = np.zeros(len(sinks))
+    for b, h, i in np.ndindex(*lse.shape):
+        if lse[b, h, i] > -math.inf:
+            mean = math.fsum(float(x) * float(y) for x, y in zip(dout[b, h, i], out[b, h, i], strict=True))
+            dsinks[h] -= math.exp(float(sinks[h]) - float(lse[b, h, i])) * mean
+    return dsinks
+
+
 def attention_varlen(q, k, v, cu_q, cu_k, used=None, bias=None, slopes=None, sinks=None, **params):
     out, lse = np.zeros((*q.shape[:2], v.shape[2])), np.zeros(q.shape[1::-1])
     for s in range(len(cu_q) - 1):

@@ -213,65 +213,6 @@ def test_what_latent_attention_refuses():
         find_operator("merge_attention_states")(np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1), np.float32), base="10")
 
 
-def _gradient_case(causal="none", heads=2, kv_heads=1, queries=3, keys=4):
-    rng = np.random.default_rng(5)
-    q, dout = rng.standard_normal((2, 1, heads, queries, 4))
-    k, v = rng.standard_normal((2, 1, kv_heads, keys, 4))
-    out, lse = find_operator("attention")(q, k, v, causal=causal)
-    return dout, q, k, v, out, lse.astype(np.float32)
-
-
-@pytest.mark.parametrize("causal", ["none", "top_left", "bottom_right"])
-@pytest.mark.parametrize(("queries", "keys"), [(3, 4), (5, 2), (1, 1)])
-def test_gradients_are_slopes_of_the_result(causal, queries, keys):
-    """Central differences of Σ dout · out, where out comes from the loops over floats."""
-    dout, q, k, v, out, lse = _gradient_case(causal, queries=queries, keys=keys)
-    gradients = find_operator("attention_backward")(dout, q, k, v, out, lse, causal=causal)
-    step = 1e-5
-    for which, gradient in enumerate(gradients):
-        for at in np.ndindex(gradient.shape):
-            ends = []
-            for sign in (1, -1):
-                moved = [q.copy(), k.copy(), v.copy()]
-                moved[which][at] += sign * step
-                ends.append(np.sum(dout * attention_loops.flash_attention(*moved, causal=causal)[0]))
-            assert abs((ends[0] - ends[1]) / (2 * step) - gradient[at]) < 2e-6  # lse is float32
-
-
-def test_gradients_use_the_lse_that_is_given():
-    dout, q, k, v, out, lse = _gradient_case()
-    whole = find_operator("attention_backward")(dout, q, k, v, out, lse)[2]
-    half = find_operator("attention_backward")(dout, q, k, v, out, lse + np.float32(np.log(2)))[2]
-    np.testing.assert_allclose(half, whole / 2, rtol=1e-6)
-
-
-def test_gradients_of_a_window():
-    dout, q, k, v, _, _ = _gradient_case(queries=4, keys=4)
-    flash = find_operator("flash_attention")
-    window = {"window_left": 1, "window_right": 0}
-    out, lse = flash(q, k, v, **window)
-    dq, dk, dv = find_operator("attention_backward")(dout, q, k, v, out, lse.astype(np.float32), **window)
-    step = 1e-5
-    for array, gradient in ((q, dq), (k, dk), (v, dv)):
-        direction = np.random.default_rng(6).standard_normal(array.shape)
-        ends = []
-        for sign in (1, -1):
-            moved = [x + sign * step * direction if x is array else x for x in (q, k, v)]
-            ends.append(np.sum(dout * flash(*moved, **window)[0]))
-        assert abs((ends[0] - ends[1]) / (2 * step) - np.sum(gradient * direction)) < 1e-5
-
-
-def test_what_gradients_refuse():
-    dout, q, k, v, out, lse = _gradient_case()
-    backward = find_operator("attention_backward")
-    with pytest.raises(InputError, match="lse has dtype float64; expected one of float32"):
-        backward(dout, q, k, v, out, lse.astype(np.float64))
-    with pytest.raises(InputError, match="heads = 2 must be a multiple of kv_heads = 0"):
-        backward(dout, q, k[:, :0], v[:, :0], out, lse)
-    with pytest.raises(InputError, match="dimension v_dim is 3 in out"):
-        backward(dout, q, k, v, out[..., :3], lse)
-
-
 def test_what_is_refused_of_quantised_pages():
     decode = find_operator("paged_attention_decode_quantised")
     inputs = _pages(key_cache=np.zeros((4, 2, 1, 4), np.int8), value_cache=np.zeros((4, 2, 1, 4), np.int8))
