@@ -85,6 +85,14 @@ def test_curated_cases_cover_every_class_layout_and_edge(name):
             assert any(param in case.params for case in cases)
 
 
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+def test_exponentials_of_some_row_are_more_than_float16_can_sum(name):
+    rows = [case.inputs()["x"].astype(np.float64) for case in make_cases(name, "float16", curated_count(name), 0)]
+    with np.errstate(all="ignore"):
+        sums = [np.exp(x - x.max(axis=-1, keepdims=True)).sum(axis=-1).max(initial=0.0) for x in rows if x.size]
+    assert np.nanmax(sums) > np.finfo(np.float16).max
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_layouts_keep_the_values_and_poison_the_rest(layout, dtype):
