@@ -17,7 +17,7 @@ CACHED = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "int8")
 Kind = Literal["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "int8"]
 
 
-def _updated(cache: Any, new: Any, scale: Any, slots: Array, to: str) -> Any:
+def updated(cache: Any, new: Any, scale: Any, slots: Array, to: str) -> Any:
     """A cache (blocks, block_size, …) with the codes of new tokens in their cells."""
     ratio, target = new / scale, format_of(to)
     if not target.has_nan:
@@ -81,8 +81,8 @@ def reshape_and_cache_quantised(
     >>> reshape_and_cache_quantised(key, -key, cache, cache, half, half, np.array([1]), to="int8")[1][..., 0, 0]
     array([[ 0., -6.]])
     """
-    new_key: Array = _updated(key_cache, key, k_scale[:, np.newaxis], slots, to)
-    new_value: Array = _updated(value_cache, value, v_scale[:, np.newaxis], slots, to)
+    new_key: Array = updated(key_cache, key, k_scale[:, np.newaxis], slots, to)
+    new_value: Array = updated(value_cache, value, v_scale[:, np.newaxis], slots, to)
     return new_key, new_value
 
 
@@ -185,6 +185,6 @@ def token_codes(
         taken = np.swapaxes(scales[:, np.maximum(slots, 0)], 0, 1) if scales.shape[1] else np.ones(kept.shape)
         return np.where(kept, taken, 1.0)[..., np.newaxis]
 
-    new_key: Array = _updated(key_cache, key, of_tokens(new_k_scales), slots, to)
-    new_value: Array = _updated(value_cache, value, of_tokens(new_v_scales), slots, to)
+    new_key: Array = updated(key_cache, key, of_tokens(new_k_scales), slots, to)
+    new_value: Array = updated(value_cache, value, of_tokens(new_v_scales), slots, to)
     return new_key, new_value

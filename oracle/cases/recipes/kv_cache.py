@@ -35,7 +35,9 @@ def slots_of(rng: np.random.Generator, shapes: Mapping[str, Shape], name: str) -
     if "key_cache" in shapes and len(shapes["key_cache"]) == 5:
         cells = shapes["key_cache"][0] * shapes["key_cache"][3]
     else:
-        cells = int(np.prod(next(shapes[label] for label in ("key_cache", "cache") if label in shapes)[:2]))
+        cells = int(
+            np.prod(next(shapes[label] for label in ("key_cache", "cache", "code_cache") if label in shapes)[:2])
+        )
     slots = _distinct(rng, shapes["slots"][0], cells, 0.25)
     return {"slots": _kind(rng, np.full_like(slots, -1) if name == "all_skipped" else slots)}
 
@@ -131,7 +133,7 @@ def _asm(tokens: int, blocks: int, size: int, heads: int, head: int) -> dict[str
     return {**dims, "block_size": size, "offset_groups": size // dims["x"]}
 
 
-def _mla(tokens: int, blocks: int, size: int, heads: int, head: int) -> dict[str, int]:
+def mla_dims(tokens: int, blocks: int, size: int, heads: int, head: int) -> dict[str, int]:
     return {
         "tokens": tokens, "blocks": blocks, "block_size": size, "latent": heads * head, "rope": head,
         "entry": heads * head + head,
@@ -169,7 +171,7 @@ RECIPES = {
     "reshape_and_cache_flash": _recipe(flash_dims, slots_of, TOKENS, TOKENS[2:]),
     "reshape_and_cache": _recipe(_reading, slots_of, TOKENS, TOKENS[2:]),
     "reshape_and_cache_asm": _recipe(_asm, slots_of, TOKENS, TOKENS[2:]),
-    "concat_and_cache_mla": _recipe(_mla, slots_of, ("latents", "rotated", "cache"), ("cache",)),
+    "concat_and_cache_mla": _recipe(mla_dims, slots_of, ("latents", "rotated", "cache"), ("cache",)),
     "gather_cache": _recipe(_gathering, _tables, ("cache", "out"), ("out",)),
     "copy_blocks": _recipe(_copying, _pairs, TOKENS[2:], ()),
     "swap_blocks": _recipe(_swapping, _moves, ("source", "target"), ("target",)),
