@@ -97,6 +97,7 @@ def paged_attention_decode(
     window_left: Annotated[int, Range(-1)] = -1,
     softcap: Annotated[float | None, Range(0.0, open=True)] = None,
     scale: Annotated[float | None, Range(0.0, open=True)] = None,
+    sink_in_lse: bool = True,
 ) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
     """Attention of one query per sequence over its pages: ``out[s] = softmax(scale · q[s] k[s]ᵀ) v[s]``.
 
@@ -124,7 +125,7 @@ def paged_attention_decode(
         aiter_asm: keys as vllm, values (pages, kv_heads, page_size / pack, v_dim, pack): AITER's assembly kernels.
     window_left : int
         How many tokens before the last one are seen; -1 for all.
-    softcap, scale
+    softcap, scale, sink_in_lse
         As in `flash_attention`.
 
     Returns
@@ -157,7 +158,7 @@ def paged_attention_decode(
     (array([[[2.]]]), array([[0.69314718]]))
     """
     keys, values = plain_keys(key_cache, layout), plain_values(value_cache, layout)
-    options = {"window_left": window_left, "softcap": softcap, "scale": scale}
+    options = {"window_left": window_left, "softcap": softcap, "scale": scale, "sink_in_lse": sink_in_lse}
     out = np.zeros_like(q, shape=(*q.shape[:2], values.shape[3]))
     lse = np.zeros_like(q, shape=q.shape[:2])
     for sequence in range(len(q)):
@@ -168,13 +169,14 @@ def paged_attention_decode(
     return out, lse
 
 
-def _prefill_fits(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
+def prefill_fits(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
+    """As `cells_fit`, and whether each sequence has queries: a check for operators."""
     if sizes["boundaries"] != sizes["sequences"] + 1:
         return f"cu_seqlens_q has {sizes['boundaries']} boundaries for {sizes['sequences']} sequences; one more is due"
     return cells_fit(sizes, params)
 
 
-@operator(family="attention", check=_prefill_fits)
+@operator(family="attention", check=prefill_fits)
 def paged_attention_prefill(
     q: Annotated[Array, Floats("tokens heads head_dim")],
     key_cache: Annotated[Array, Floats(KEY_CELLS, chosen_by="layout")],
@@ -182,12 +184,16 @@ def paged_attention_prefill(
     cu_seqlens_q: Annotated[Array, Integers("boundaries", dtype="int32")],
     page_table: Annotated[Array, Integers("sequences max_pages", low=UNUSED, dtype="int32")],
     lengths: Annotated[Array, Integers("sequences", dtype="int32")],
+    alibi_slopes: Annotated[Array, Floats("heads", dtype="float32")] | None = None,
+    sinks: Annotated[Array, Floats("heads", dtype="float32")] | None = None,
     *,
     layout: Literal["plain", "heads_first", "vllm", "aiter_asm"] = "plain",
     causal: Literal["none", "bottom_right"] = "bottom_right",
     window_left: Annotated[int, Range(-1)] = -1,
     softcap: Annotated[float | None, Range(0.0, open=True)] = None,
+    alibi: Literal["distance", "last_key"] = "distance",
     scale: Annotated[float | None, Range(0.0, open=True)] = None,
+    sink_in_lse: bool = True,
 ) -> tuple[Annotated[Array, Output("out", like="q")], Annotated[Array, Output("lse", like="q", statistic=True)]]:
     """Attention of packed queries over pages: ``out[s] = softmax(scale · q[s] k[s]ᵀ + mask) v[s]``.
 
@@ -206,7 +212,7 @@ def paged_attention_prefill(
         How many tokens each sequence has in the cache, those of the queries included.
     causal : "none" or "bottom_right"
         Whether query i of n sees only keys up to i + length - n.
-    softcap, scale
+    alibi_slopes, sinks, softcap, alibi, scale, sink_in_lse
         As in `flash_attention`.
 
     Returns
@@ -214,7 +220,7 @@ def paged_attention_prefill(
     out : array (tokens, heads, v_dim)
         q's dtype. A row that sees no key is 0.
     lse : array (heads, tokens)
-        Natural log of Σ exp(score); float32, for float64 inputs float64. A row that sees no key has -inf.
+        Natural log of Σ exp(score); float32, for float64 inputs float64; -inf where no key is seen and no sink counts.
 
     Notes
     -----
@@ -236,12 +242,16 @@ def paged_attention_prefill(
     array([2., 4.])
     """
     keys, values = plain_keys(key_cache, layout), plain_values(value_cache, layout)
-    options = {"causal": causal, "window_left": window_left, "softcap": softcap, "scale": scale}
+    options = {
+        "causal": causal, "window_left": window_left, "softcap": softcap, "alibi": alibi, "scale": scale,
+        "sink_in_lse": sink_in_lse,
+    }  # fmt: skip
     out = np.zeros_like(q, shape=(*q.shape[:2], values.shape[3]))
     lse = np.zeros_like(q, shape=q.shape[1::-1])
     for sequence, queries in enumerate(segments(cu_seqlens_q, len(q), "cu_seqlens_q")):
         cells = cells_of(page_table, lengths, sequence, *keys.shape[:2])
-        mean, log_sum = attended(by_head(q[queries]), by_head(keys[cells]), by_head(values[cells]), options)
+        parts = by_head(q[queries]), by_head(keys[cells]), by_head(values[cells])
+        mean, log_sum = attended(*parts, options, alibi_slopes=alibi_slopes, sinks=sinks)
         out[queries] = np.swapaxes(mean[0], 0, 1)
         lse[:, queries] = log_sum[0]
     return out, lse

@@ -82,8 +82,8 @@ def softmax_mean(
     v : array (..., keys, v_dim)
     sink : array (..., 1 or queries, 1), optional
         A score of one more key whose value is 0.
-    v_scale : array (..., keys or 1, 1), optional
-        Factor of the values, where v holds codes; not together with a sink.
+    v_scale : array (..., keys or 1, v_dim or 1), optional
+        Factor of the values, where v holds codes.
     sink_in_lse : bool
         Whether the sink counts in lse.
 
@@ -102,6 +102,8 @@ def softmax_mean(
         score = np.concatenate([score, sink], axis=-1)
         visible = np.concatenate([np.broadcast_to(visible, (*score.shape[:-1], visible.shape[-1])), sink > -np.inf], -1)
         v = np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2)
+        if v_scale is not None and v_scale.shape[-2] > 1:
+            v_scale = np.concatenate([v_scale, v_scale[..., :1, :]], axis=-2)
     keys = v.shape[-2]
     weight, total, whole_lse = _weights(score, visible)
     weight = may_round(weight / total)
@@ -130,7 +132,7 @@ def attended(
 
     ``params`` holds some of ``causal``, ``window_left``, ``window_right``, ``softcap``, ``alibi``, ``scale`` and
     ``sink_in_lse``; their meaning is that of `flash_attention`. ``k_scale`` and ``v_scale`` are factors of keys and
-    values that are codes: arrays (kv_heads or 1, keys or 1).
+    values that are codes: arrays (kv_heads or 1, keys or 1, head_dim or v_dim or 1).
     """
     batch, heads, queries, head_dim = q.shape
     _, kv_heads, keys, v_dim = v.shape
@@ -144,7 +146,7 @@ def attended(
     )
 
     across = np.swapaxes(k, -1, -2)
-    by_key = None if k_scale is None else k_scale[:, np.newaxis, np.newaxis, :]
+    by_key = None if k_scale is None else np.swapaxes(k_scale, -1, -2)[:, np.newaxis]
     score = scaled(q @ across if by_key is None else scaled_matmul(q, (), across, (by_key,)), scale)
     softcap = params.get("softcap")
     if softcap is not None:
@@ -156,7 +158,7 @@ def attended(
         bias = bias.reshape(batch, kv_heads, group, queries, keys)
         score, visible = score + bias, visible & (bias > -np.inf)
     sink = None if sinks is None else sinks.reshape(kv_heads, group, 1, 1)
-    by_value = None if v_scale is None else v_scale[:, np.newaxis, :, np.newaxis]
+    by_value = None if v_scale is None else v_scale[:, np.newaxis]
     mean, lse = softmax_mean(score, visible, v, sink, by_value, params.get("sink_in_lse", True))
     return mean.reshape(batch, heads, queries, v_dim), lse.reshape(batch, heads, queries)
 

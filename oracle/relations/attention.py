@@ -79,7 +79,13 @@ def sequences_are_independent(
     return None
 
 
-@relation("paged_attention_decode", "paged_attention_decode_quantised", "paged_attention_prefill", "mla_decode")
+@relation(
+    "paged_attention_decode",
+    "paged_attention_decode_quantised",
+    "paged_attention_prefill",
+    "paged_attention_prefill_quantised",
+    "mla_decode",
+)
 def pages_may_be_moved(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """The result is the same bits when every page lies one place further on, the last one first."""
     by_page = ["key_cache", "value_cache", "cache"] + ["k_scale", "v_scale"] * (params.get("scales") == "token")

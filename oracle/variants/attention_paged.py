@@ -9,7 +9,7 @@ import numpy as np
 
 from oracle.signature import Array
 from oracle.variants.arithmetic import stored, wide
-from oracle.variants.attention_flash import RIGHT, SLIPS, STYLE, Slip, dense
+from oracle.variants.attention_flash import ADDED, RIGHT, SLIPS, STYLE, Slip, dense
 from oracle.variants.attention_styles import HONEST, MISTAKEN, Style
 from oracle.variants.variant import control, mutant
 
@@ -100,8 +100,12 @@ def _decode(name: str, doc: str, register: Any, facts: Any = None, **options: An
 
 
 def _prefill(name: str, doc: str, register: Any, facts: Any = None, **options: Any) -> None:
-    def variant(q: Any, keys: Any, values: Any, edges: Any, table: Any, lengths: Any, **params: Any) -> Any:
-        out, lse = paged(q, keys, values, edges, table, lengths, params, **options)
+    def variant(
+        q: Any, keys: Any, values: Any, edges: Any, table: Any, lengths: Any, slopes: Any, sinks: Any, **params: Any
+    ) -> Any:
+        out, lse = paged(
+            q, keys, values, edges, table, lengths, params, alibi_slopes=slopes, sinks=sinks, **options
+        )  # fmt: skip
         return stored(out, q), lse
 
     variant.__doc__ = doc
@@ -177,6 +181,9 @@ for _register in (_decode, _prefill):
         {"relation": "pages_may_be_moved"}, style=_by_page,
     )  # fmt: skip
 _decode("alibi_of_key_head", "A head takes the slope of its key head.", mutant, slip=Slip(alibi_heads="kv"))
-_decode("sink_not_in_lse", "The log-sum-exp leaves the sink out.", mutant, slip=Slip(sink_in_lse=False))
+for _name in ("sink_not_in_lse", "sink_in_lse"):
+    _decode(_name, ADDED[_name][1], mutant, slip=ADDED[_name][0])
+for _name in ("sink_not_in_lse", "sink_in_lse", "alibi_by_distance", "alibi_by_last_key", "alibi_of_key_head"):
+    _prefill(_name, ADDED[_name][1], mutant, slip=ADDED[_name][0])
 _prefill("diagonal_one_further", SLIPS["diagonal_one_further"][1], mutant, slip=Slip(diagonal=1))
 _prefill("top_left", "Mask and window are aligned at the first query.", mutant, slip=Slip(top_left=True))

@@ -2,6 +2,7 @@
 
 import math
 
+import ml_dtypes
 import numpy as np
 
 
@@ -158,8 +159,9 @@ def cell(cache, layout, what, page, place, head, d):
 
 
 def paged_attention_prefill(
-    q, key_cache, value_cache, edges, table, lengths, layout="plain", causal="bottom_right", **params
-):
+    q, key_cache, value_cache, edges, table, lengths, slopes=None, sinks=None, layout="plain", causal="bottom_right",
+    **params,
+):  # fmt: skip
     page_size = key_cache.shape[{"plain": 1, "heads_first": 2}.get(layout, 3)]
     kv_heads = key_cache.shape[2 if layout == "plain" else 1]
     head_dim, v_dim = q.shape[2], value_cache.shape[2 if layout == "vllm" else 3]
@@ -171,14 +173,16 @@ def paged_attention_prefill(
             k[0, h, t] = [cell(key_cache, layout, "key", page, place, h, d) for d in range(head_dim)]
             v[0, h, t] = [cell(value_cache, layout, "value", page, place, h, d) for d in range(v_dim)]
         rows = slice(edges[s], edges[s + 1])
-        mean, log_sum = flash_attention(q[rows].transpose(1, 0, 2)[None], k, v, causal=causal, **params)
+        mean, log_sum = flash_attention(
+            q[rows].transpose(1, 0, 2)[None], k, v, None, slopes, sinks, causal=causal, **params
+        )
         out[rows], lse[:, rows] = mean[0].transpose(1, 0, 2), log_sum[0]
     return out, lse
 
 
 def paged_attention_decode(q, key_cache, value_cache, table, lengths, slopes=None, sinks=None, **params):
     out, lse = paged_attention_prefill(
-        q, key_cache, value_cache, range(len(q) + 1), table, lengths, alibi_slopes=slopes, sinks=sinks, **params
+        q, key_cache, value_cache, range(len(q) + 1), table, lengths, slopes, sinks, **params
     )
     return out, lse.T
 
@@ -220,11 +224,10 @@ def merge_attention_states(outs, lses, base="e"):
     return out, lse
 
 
-def paged_attention_decode_quantised(
-    q, key_cache, value_cache, k_scale, v_scale, table, lengths, layout="plain", scales="tensor", scale=None
-):
-    """Every code times its scale, one by one; then as for numbers."""
+def _dequantised(key_cache, value_cache, k_scale, v_scale, layout, scales, dequantised):
+    """Every code times its scale, one by one, and rounded where that is asked for."""
     axes = {"plain": (0, 1, 2), "heads_first": (0, 2, 1), "vllm": (0, 3, 1), "aiter_asm": (0, 3, 1)}
+    rounded = {"compute": np.float64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[dequantised]
     caches = []
     for cache, factors, value in ((key_cache, k_scale, False), (value_cache, v_scale, True)):
         wide = cache.astype(np.float64)
@@ -234,5 +237,30 @@ def paged_attention_decode_quantised(
                 place = at[2] * cache.shape[-1] + at[4]  # in the others the axis of places is that of the keys
             which = {"tensor": 0, "head": head, "token": (page, place, head)}[scales]
             wide[at] *= float(factors[which])
-        caches.append(wide)
-    return paged_attention_decode(q, *caches, table, lengths, layout=layout, scale=scale)
+        caches.append(_rounded_once(wide, rounded))
+    return caches
+
+
+def _rounded_once(wide, dtype):
+    """float64 to a dtype and back; ml_dtypes goes through float32, so what lies next to a tie there is rounded here."""
+    if dtype != ml_dtypes.bfloat16:
+        return wide.astype(dtype).astype(np.float64)
+    bits = np.frexp(wide)[1]
+    step = np.ldexp(1.0, np.maximum(bits - 8, -133))
+    return np.where(np.isfinite(wide), np.rint(wide / step) * step, wide)
+
+
+def paged_attention_decode_quantised(
+    q, key_cache, value_cache, k_scale, v_scale, table, lengths, sinks=None, layout="plain", scales="tensor",
+    dequantised="compute", **params,
+):  # fmt: skip
+    caches = _dequantised(key_cache, value_cache, k_scale, v_scale, layout, scales, dequantised)
+    return paged_attention_decode(q, *caches, table, lengths, sinks=sinks, layout=layout, **params)
+
+
+def paged_attention_prefill_quantised(
+    q, key_cache, value_cache, k_scale, v_scale, edges, table, lengths, sinks=None, layout="plain", scales="tensor",
+    dequantised="compute", **params,
+):  # fmt: skip
+    caches = _dequantised(key_cache, value_cache, k_scale, v_scale, layout, scales, dequantised)
+    return paged_attention_prefill(q, *caches, edges, table, lengths, None, sinks, layout=layout, **params)

@@ -14,6 +14,7 @@ from oracle.signature import InputError
 NAMES = (
     "flash_attention", "attention_varlen", "paged_attention_decode", "paged_attention_prefill", "mla_decode",
     "mla_prefill", "merge_attention_states", "paged_attention_decode_quantised",
+    "paged_attention_prefill_quantised",
 )  # fmt: skip
 
 

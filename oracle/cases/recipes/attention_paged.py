@@ -122,6 +122,7 @@ def _in(layout: str, **params: Any) -> dict[str, Any]:
 
 LAYOUT_NAMES = ("plain", "heads_first", "vllm", "aiter_asm")
 VLLM, ASM, HEADS = _in("vllm"), _in("aiter_asm"), _in("heads_first")
+APART = {"sink_in_lse": False}
 NONE = ("alibi_slopes", "sinks")
 SLOPES, SINKS = NONE[:1], NONE[1:]
 
@@ -134,7 +135,9 @@ def _random(rng: np.random.Generator) -> Structure:
         layout, sequences, 4 * sequences + 1, page_size, kv_heads * int(pick(rng, (1, 2, 5))), kv_heads, head_dim,
         int(pick(rng, (8, 16, 7))),
     )  # fmt: skip
-    params: dict[str, Any] = {"layout": layout, "window_left": int(pick(rng, (-1, -1, 0, 7)))}
+    params: dict[str, Any] = {
+        "layout": layout, "window_left": int(pick(rng, (-1, -1, 0, 7))), "sink_in_lse": pick(rng, (True, False))
+    }  # fmt: skip
     if rng.random() < 0.3:
         params["softcap"] = pick(rng, (1.0, 30.0))
     return Structure(dims, params=params, absent=tuple(name for name in NONE if rng.random() < 0.6))
@@ -150,7 +153,7 @@ DECODE = Recipe(
         Structure(_dims("heads_first", 2, 9, 8, 4, 2, 16, 8), "uniform_weights", "padded", HEADS, NONE),
         Structure(_dims("vllm", 3, 12, 8, 2, 1, 16, 8), "uniform_weights", "strided", VLLM | {"window_left": 5}, NONE),
         Structure(_dims("plain", 2, 9, 8, 6, 2, 16, 8), "uniform", "misaligned", {"softcap": 1.5}, SINKS),
-        Structure(_dims("plain", 2, 9, 16, 2, 1, 16, 8), "peaky", "transposed", absent=SLOPES),
+        Structure(_dims("plain", 2, 9, 16, 2, 1, 16, 8), "peaky", "transposed", APART, SLOPES),
         Structure(_dims("aiter_asm", 2, 9, 16, 2, 1, 16, 8), "all_below", params=ASM, absent=NONE),
         Structure(_dims("vllm", 2, 9, 16, 2, 1, 16, 8), "far_below", params=VLLM, absent=NONE),
         Structure(_dims("plain", 2, 9, 16, 2, 1, 16, 8), "huge_exact", absent=SINKS),
@@ -169,7 +172,7 @@ DECODE = Recipe(
         Structure(_dims("plain", 2, 9, 8, 1, 1, 16, 8), "sparse_integers", absent=NONE),
         Structure(_dims("aiter_asm", 2, 9, 16, 2, 1, 16, 8), "full_significand", "transposed", ASM, NONE),
         Structure(_dims("plain", 3, 13, 8, 2, 1, 8, 8), "not_a_number"),
-        Structure(_dims("plain", 2, 9, 8, 2, 2, 8, 8), "zeros"),
+        Structure(_dims("plain", 2, 9, 8, 2, 2, 8, 8), "zeros", params=APART),
         Structure(_dims("plain", 1, 1, 1, 1, 1, 1, 1, 1), "normal", absent=NONE),
         Structure(_dims("plain", 2, 0, 8, 2, 1, 8, 8)),
         Structure(_dims("vllm", 0, 3, 8, 2, 1, 8, 8), params=VLLM),
@@ -186,43 +189,60 @@ def _prefill_dims(layout: str, sequences: int, tokens: int, *rest: int, **more: 
 def _random_prefill(rng: np.random.Generator) -> Structure:
     drawn = _random(rng)
     dims = {**drawn.dims, "tokens": int(pick(rng, (3, 7, 16, 17))), "boundaries": drawn.dims["sequences"] + 1}
-    return Structure(dims, params={**drawn.params, "causal": pick(rng, ("none", "bottom_right", "bottom_right"))})
+    params = {
+        "causal": pick(rng, ("none", "bottom_right", "bottom_right")),
+        "alibi": pick(rng, ("distance", "last_key")),
+    }
+    return Structure(dims, params={**drawn.params, **params}, absent=drawn.absent)
 
 
 FREE = {"causal": "none"}
 PREFILL = Recipe(
     classes={name: _draw(name) for name in CLASSES},
     curated=(
-        Structure(_prefill_dims("plain", 2, 9, 9, 16, 4, 2, 16, 16), "normal"),
-        Structure(_prefill_dims("vllm", 2, 9, 9, 16, 4, 2, 16, 16), "normal", params=VLLM | FREE),
-        Structure(_prefill_dims("aiter_asm", 3, 13, 13, 16, 2, 1, 16, 8), "normal", params=ASM),
-        Structure(_prefill_dims("plain", 1, 2, 65_600, 1, 1, 1, 2, 2, 3), "uniform_weights"),
-        Structure(_prefill_dims("heads_first", 2, 17, 9, 8, 4, 2, 16, 8), "uniform_weights", "padded", HEADS),
+        Structure(_prefill_dims("plain", 2, 9, 9, 16, 4, 2, 16, 16), "normal", absent=NONE),
+        Structure(_prefill_dims("vllm", 2, 9, 9, 16, 4, 2, 16, 16), "normal", params=VLLM | FREE, absent=SINKS),
+        Structure(_prefill_dims("aiter_asm", 3, 13, 13, 16, 2, 1, 16, 8), "normal", params=ASM, absent=NONE),
+        Structure(_prefill_dims("plain", 1, 2, 65_600, 1, 1, 1, 2, 2, 3), "uniform_weights", absent=NONE),
         Structure(
-            _prefill_dims("vllm", 3, 9, 13, 8, 2, 1, 16, 8), "uniform_weights", "strided", VLLM | {"window_left": 5}
+            _prefill_dims("heads_first", 2, 17, 9, 8, 4, 2, 16, 8), "uniform_weights", "padded", HEADS, absent=NONE
         ),
-        Structure(_prefill_dims("plain", 2, 7, 9, 8, 6, 2, 16, 8), "uniform", "misaligned", {"softcap": 1.5}),
-        Structure(_prefill_dims("plain", 2, 7, 9, 16, 2, 1, 16, 8), "peaky", "transposed", FREE),
-        Structure(_prefill_dims("aiter_asm", 2, 5, 9, 16, 2, 1, 16, 8), "all_below", params=ASM | FREE),
-        Structure(_prefill_dims("vllm", 2, 5, 9, 16, 2, 1, 16, 8), "far_below", params=VLLM),
-        Structure(_prefill_dims("plain", 2, 5, 9, 16, 2, 1, 16, 8), "huge_exact"),
-        Structure(_prefill_dims("vllm", 2, 5, 9, 16, 2, 1, 16, 8), "climbing", params=VLLM),
-        Structure(_prefill_dims("plain", 2, 5, 9, 16, 2, 1, 16, 8), "sinking", params=FREE),
-        Structure(_prefill_dims("plain", 3, 7, 17, 5, 2, 1, 16, 8), "last_key"),
+        Structure(
+            _prefill_dims("vllm", 3, 9, 13, 8, 2, 1, 16, 8),
+            "uniform_weights",
+            "strided",
+            VLLM | {"window_left": 5},
+            NONE,
+        ),
+        Structure(
+            _prefill_dims("plain", 2, 7, 9, 8, 6, 2, 16, 8),
+            "uniform",
+            "misaligned",
+            {"softcap": 1.5, "alibi": "last_key"} | APART,
+        ),
+        Structure(_prefill_dims("plain", 2, 7, 9, 16, 2, 1, 16, 8), "peaky", "transposed", FREE | APART, SLOPES),
+        Structure(_prefill_dims("aiter_asm", 2, 5, 9, 16, 2, 1, 16, 8), "all_below", params=ASM | FREE, absent=NONE),
+        Structure(_prefill_dims("vllm", 2, 5, 9, 16, 2, 1, 16, 8), "far_below", params=VLLM, absent=NONE),
+        Structure(_prefill_dims("plain", 2, 5, 9, 16, 2, 1, 16, 8), "huge_exact", absent=NONE),
+        Structure(_prefill_dims("vllm", 2, 5, 9, 16, 2, 1, 16, 8), "climbing", params=VLLM, absent=NONE),
+        Structure(_prefill_dims("plain", 2, 5, 9, 16, 2, 1, 16, 8), "sinking", params=FREE, absent=NONE),
+        Structure(_prefill_dims("plain", 3, 7, 17, 5, 2, 1, 16, 8), "last_key", absent=NONE),
         Structure(_prefill_dims("heads_first", 2, 7, 9, 8, 2, 2, 8, 8), "low_entropy", params=HEADS | {"scale": 0.3}),
-        Structure(_prefill_dims("plain", 2, 5, 9, 4, 1, 1, 33, 5), "heavy_tail"),
-        Structure(_prefill_dims("aiter_asm", 2, 7, 9, 8, 2, 1, 16, 17), "one_hot", "padded", ASM),
+        Structure(_prefill_dims("plain", 2, 5, 9, 4, 1, 1, 33, 5), "heavy_tail", absent=NONE),
+        Structure(_prefill_dims("aiter_asm", 2, 7, 9, 8, 2, 1, 16, 17), "one_hot", "padded", ASM, absent=NONE),
         Structure(_prefill_dims("plain", 2, 5, 9, 8, 2, 1, 24, 8), "rising", params={"window_left": 0}),
-        Structure(_prefill_dims("plain", 2, 5, 9, 8, 2, 1, 24, 8), "falling"),
+        Structure(_prefill_dims("plain", 2, 5, 9, 8, 2, 1, 24, 8), "falling", absent=NONE),
         Structure(_prefill_dims("vllm", 2, 5, 9, 8, 2, 1, 16, 8), "subnormals", "misaligned", VLLM),
-        Structure(_prefill_dims("plain", 2, 5, 9, 8, 2, 1, 16, 8), "offset"),
-        Structure(_prefill_dims("plain", 2, 5, 9, 8, 1, 1, 16, 8), "sparse_integers"),
-        Structure(_prefill_dims("aiter_asm", 2, 7, 9, 16, 2, 1, 16, 8), "full_significand", "transposed", ASM),
+        Structure(_prefill_dims("plain", 2, 5, 9, 8, 2, 1, 16, 8), "offset", absent=NONE),
+        Structure(_prefill_dims("plain", 2, 5, 9, 8, 1, 1, 16, 8), "sparse_integers", absent=NONE),
+        Structure(
+            _prefill_dims("aiter_asm", 2, 7, 9, 16, 2, 1, 16, 8), "full_significand", "transposed", ASM, absent=NONE
+        ),
         Structure(_prefill_dims("plain", 3, 7, 13, 8, 2, 1, 8, 8), "not_a_number", params=FREE),
         Structure(_prefill_dims("plain", 2, 5, 9, 8, 2, 2, 8, 8), "zeros"),
-        Structure(_prefill_dims("plain", 1, 1, 1, 1, 1, 1, 1, 1, max_pages=1), "normal"),
-        Structure(_prefill_dims("plain", 2, 3, 0, 8, 2, 1, 8, 8)),
-        Structure(_prefill_dims("vllm", 2, 0, 3, 8, 2, 1, 8, 8), params=VLLM),
+        Structure(_prefill_dims("plain", 1, 1, 1, 1, 1, 1, 1, 1, max_pages=1), "normal", absent=NONE),
+        Structure(_prefill_dims("plain", 2, 3, 0, 8, 2, 1, 8, 8), absent=NONE),
+        Structure(_prefill_dims("vllm", 2, 0, 3, 8, 2, 1, 8, 8), params=VLLM, absent=NONE),
     ),
     random=_random_prefill,
     unread=("key_cache", "value_cache"),

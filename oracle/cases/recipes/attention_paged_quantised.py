@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.recipes.attention_paged import DECODE, laid_out
+from oracle.cases.recipes.attention_paged import DECODE, PREFILL, laid_out
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
 from oracle.cases.values import Shape
 from oracle.formats import Format, cast, format_of
@@ -17,6 +17,7 @@ from oracle.ops.attention_paged_quantised import CODES
 from oracle.signature import Array
 
 GRANULARITIES = ("tensor", "head", "token")
+ROUNDED = ("compute", "compute", "bfloat16", "float16")
 CLASSES = (
     "normal", "uniform", "peaky", "low_entropy", "heavy_tail", "one_hot", "rising", "falling", "sparse_integers",
     "full_significand", "not_a_number", "uniform_weights", "all_below", "far_below", "climbing", "sinking", "last_key",
@@ -39,11 +40,11 @@ def _quantised(plain: Array, scales: str, codes: Format) -> tuple[Array, Array]:
     return divided, scale.reshape(1) if scales == "tensor" else scale
 
 
-def _draw(name: str) -> Draw:
+def _draw(recipe: Recipe, name: str) -> Draw:
     def draw(
         rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
     ) -> dict[str, Array]:
-        inputs = DECODE.classes[name](rng, shapes, {"softcap": None, **params}, number_format)
+        inputs = recipe.classes[name](rng, shapes, params, number_format)
         codes, layout = format_of(str(pick(rng, CODES))), params["layout"]
         for what, scale, plain in (("key_cache", "k_scale", plain_keys), ("value_cache", "v_scale", plain_values)):
             divided, inputs[scale] = _quantised(plain(inputs[what], layout), params["scales"], codes)
@@ -56,26 +57,25 @@ def _draw(name: str) -> Draw:
 
 
 def _structure(number: int, given: Structure) -> Structure:
-    """A structure of the cache that is not quantised, with scales of each granularity in turn."""
-    params = {name: value for name, value in given.params.items() if name in ("layout", "scale")}
-    scales = GRANULARITIES[number % 3]
-    dims = dict(given.dims) | ({"groups": 1} if scales == "tensor" else {})
-    return replace(given, dims=dims, params=params | {"scales": scales}, absent=())
+    """A structure of the cache that is not quantised, with scales of each granularity in turn, and roundings."""
+    params = {name: value for name, value in given.params.items() if name != "alibi"}
+    params |= {"scales": GRANULARITIES[number % 3], "dequantised": ROUNDED[number % 4]}
+    dims = dict(given.dims) | ({"groups": 1} if params["scales"] == "tensor" else {})
+    return replace(given, dims=dims, params=params, absent=tuple(name for name in given.absent if name == "sinks"))
 
 
-def _random(rng: np.random.Generator) -> Structure:
-    return _structure(int(rng.integers(3)), DECODE.random(rng))
+def _of(recipe: Recipe) -> Recipe:
+    """Cases over codes from those over numbers."""
+    return Recipe(
+        classes={name: _draw(recipe, name) for name in CLASSES},
+        curated=tuple(
+            _structure(number, given)
+            for number, given in enumerate(recipe.curated)
+            if given.value_class in CLASSES and given.dims["pages"] < 100
+        ),
+        random=lambda rng: _structure(int(rng.integers(12)), recipe.random(rng)),
+        unread=("key_cache", "value_cache", "k_scale", "v_scale"),
+    )
 
 
-QUANTISED = Recipe(
-    classes={name: _draw(name) for name in CLASSES},
-    curated=tuple(
-        _structure(number, given)
-        for number, given in enumerate(DECODE.curated)
-        if given.value_class in CLASSES and given.dims["pages"] < 100
-    ),
-    random=_random,
-    unread=("key_cache", "value_cache", "k_scale", "v_scale"),
-)
-
-RECIPES = {"paged_attention_decode_quantised": QUANTISED}
+RECIPES = {"paged_attention_decode_quantised": _of(DECODE), "paged_attention_prefill_quantised": _of(PREFILL)}

@@ -95,7 +95,11 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     **_with("attention", {"dsinks": "heads"}, "attention_sinks_backward"),
     **_with("gqa_ragged", {"out": "tokens_q heads v_dim", "lse": "heads tokens_q"}, "attention_varlen"),
     **_with("gqa_paged", _PAGED, "paged_attention_decode", "paged_attention_decode_quantised"),
-    **_with("gqa_paged", {"out": "tokens heads v_dim", "lse": "heads tokens"}, "paged_attention_prefill"),
+    **_with(
+        "gqa_paged",
+        {"out": "tokens heads v_dim", "lse": "heads tokens"},
+        *("paged_attention_prefill", "paged_attention_prefill_quantised"),
+    ),
     **_with("mla_paged", {"out": "sequences queries heads latent", "lse": "sequences queries heads"}, "mla_decode"),
     **_with("mla_ragged", {"out": "tokens_q heads v_dim", "lse": "heads tokens_q"}, "mla_prefill"),
     **_with("merge", {"out": "tokens heads v_dim", "lse": "tokens heads"}, "merge_attention_states"),
