@@ -1,2 +1,3 @@
-// Nothing beyond the prelude.
+// Nothing beyond the prelude, and the constants that nvcc includes with it.
 #pragma once
+#include "math.h"

@@ -20,9 +20,6 @@ TABLE: tuple[tuple[str, str], ...] = (
     (r"'((?:cub|thrust|cute|cutlass)/[^']*)' file not found",
      "{0} is not supported by refsim: write that part of the kernel out, or judge the kernel on a GPU"),
     (r"'(cuda/[^']*|cooperative_groups/[^']*)' file not found", "refsim has no header <{0}>"),
-    (r"'(iostream|vector|string|map|unordered_map|memory|chrono|random|fstream|iomanip|sstream|set|list|deque|thread|"
-     r"mutex|stdexcept|vector_functions\.hpp)' file not found",
-     "<{0}> is for host code: leave it out of the kernel's source (#ifndef __CUDACC_RTC__ … #endif)"),
     (r"'([^']*)' file not found",
      "the folder of {0} can be named by an option, -I/the/folder; without one, refsim's own headers are all there is"),
 )  # fmt: skip

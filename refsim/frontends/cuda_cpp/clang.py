@@ -121,10 +121,20 @@ def run(arguments: list[str], source: str) -> bytes:
     CompileError
         If clang reports an error in the source.
     """
-    clang = find_clang()
-    done = subprocess.run([*clang.command, "-cc1", *arguments], input=source.encode(), capture_output=True, check=False)
-    if done.returncode != 0:
-        errors = done.stderr.decode(errors="replace").strip() or f"clang failed with {done.returncode}"
-        meaning = advice(errors, source)
-        raise CompileError(f"{errors}\n{meaning}" if meaning else errors)
-    return done.stdout
+    output, errors, status = attempt(arguments, source)
+    if status != 0:
+        raise rejected(errors.strip() or f"clang failed with {status}", source)
+    return output
+
+
+def rejected(errors: str, source: str) -> CompileError:
+    """The error to raise for clang's messages on a source, with what to do where that is known."""
+    meaning = advice(errors, source)
+    return CompileError(f"{errors.strip()}\n{meaning}" if meaning else errors.strip())
+
+
+def attempt(arguments: list[str], source: str) -> tuple[bytes, str, int]:
+    """Standard output, error output and exit status of ``clang -cc1 ARGUMENTS`` with the source on standard input."""
+    command = [*find_clang().command, "-cc1", *arguments]
+    done = subprocess.run(command, input=source.encode(), capture_output=True, check=False)
+    return done.stdout, done.stderr.decode(errors="replace"), done.returncode

@@ -15,6 +15,7 @@ from refsim.frontends.cuda_cpp.options import Options, is_hip, language, target
 INCLUDE = Path(__file__).parents[2] / "include"
 MARKER = re.compile(rb'# (\d+) "((?:[^"\\]|\\.)*)"')
 NAME_PREFIX = "refsim_name_"
+NAMES_FILE = "<name expressions>"
 
 
 @dataclass
@@ -95,7 +96,7 @@ def preprocess(code: str, options: Options, names: tuple[str, ...], device: Devi
     """
     quoted = file.replace("\\", "\\\\").replace('"', '\\"')
     code = code.replace("\r\n", "\n")
-    wrapped = [*options.definitions, f'# 1 "{quoted}"', code, '# 1 "<name expressions>"']
+    wrapped = [*options.definitions, f'# 1 "{quoted}"', code, f'# 1 "{NAMES_FILE}"']
     wrapped += [f"static auto* const {NAME_PREFIX}{i} = &{name};" for i, name in enumerate(names)]
     if options.device_default:
         wrapped = ["#pragma clang force_cuda_host_device begin", *wrapped, "#pragma clang force_cuda_host_device end"]
@@ -122,7 +123,15 @@ def _definitions(device: Device) -> list[str]:
 
 def syntax_tree(source: Preprocessed, options: Options, device: Device) -> bytes:
     """clang's syntax tree of a preprocessed source, as JSON."""
-    arguments = [
-        *target(device, options), *language(device, True), "-fsyntax-only", "-ast-dump=json", "-",
-    ]  # fmt: skip
-    return clang.run(arguments, source.text.decode())
+    return clang.run(_tree_arguments(options, device), source.text.decode())
+
+
+def tolerated_tree(source: Preprocessed, options: Options, device: Device) -> tuple[bytes, str]:
+    """The syntax tree of a source whatever errors it has, empty if there is none, and clang's error messages."""
+    arguments = ["-ferror-limit", "0", *_tree_arguments(options, device)]
+    tree, errors, _ = clang.attempt(arguments, source.text.decode())
+    return tree, errors
+
+
+def _tree_arguments(options: Options, device: Device) -> list[str]:
+    return [*target(device, options), *language(device, True), "-fsyntax-only", "-ast-dump=json", "-"]

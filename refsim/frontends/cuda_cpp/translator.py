@@ -11,11 +11,13 @@ from refsim.devices import Device
 from refsim.dialect import PointerType, Program, Type, Var
 from refsim.errors import KernelTypeError
 from refsim.frontends.cuda_cpp import disk_cache
+from refsim.frontends.cuda_cpp.clang import CompileError
 from refsim.frontends.cuda_cpp.collection import collection_paused
 from refsim.frontends.cuda_cpp.contraction import contract
 from refsim.frontends.cuda_cpp.core import Frame, ModuleVariable
 from refsim.frontends.cuda_cpp.disk_cache import Request
 from refsim.frontends.cuda_cpp.flushing import flush_subnormals
+from refsim.frontends.cuda_cpp.host_code import without_host_code
 from refsim.frontends.cuda_cpp.options import Options, parse
 from refsim.frontends.cuda_cpp.source import INCLUDE, NAME_PREFIX, Preprocessed, preprocess, syntax_tree
 from refsim.frontends.cuda_cpp.statements import Statements
@@ -244,8 +246,11 @@ def _unit(code: str, options: Options, names: tuple[str, ...], device: Device, f
         unit, stamps = _units[key]
         if all(_stamp(path) == stamp for path, stamp in stamps.items()):
             return unit
-    source = preprocess(code, options, names, device, file)
-    tree = Tree(syntax_tree(source, options, device), source)
+    try:
+        source = preprocess(code, options, names, device, file)
+        tree = Tree(syntax_tree(source, options, device), source)
+    except CompileError:
+        source, tree = without_host_code(code, options, names, device, file)
     included = [path for path in source.files if os.path.isfile(path) and not path.startswith(str(INCLUDE))]
     headers = tuple(sorted(path for path in included if path != file))
     unit = Unit(source, tree, _kernels(tree, names), _plain_kernels(tree), headers)

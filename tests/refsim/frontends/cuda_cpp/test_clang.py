@@ -61,7 +61,6 @@ def test_source_that_clang_rejects_is_an_error_with_file_and_line() -> None:
         ("texture<float, 2> t; __global__ void f(float* x) { x[0] = tex2D(t, 0, 0); }", "textures and surfaces"),
         ("__global__ void f(cudaSurfaceObject_t s) { surf2Dwrite(1.f, s, 0, 0); }", "textures and surfaces"),
         ("__global__ void g() {} __global__ void f() { g<<<1, 1>>>(); }", "launch from the host"),
-        ("#include <vector>\n__global__ void f() {}", "<vector> is for host code"),
         ('#include "nowhere.h"\n__global__ void f() {}', "-I/the/folder"),
         ("#include <cub/block/no_such.cuh>\n__global__ void f() {}", "cub/block/no_such.cuh is not supported"),
         ("__global__ void f() { float* p; cudaMalloc(&p, 4); }", "on the host, in Python"),

@@ -1,0 +1,2 @@
+// Nothing beyond the prelude.
+#pragma once
