@@ -73,11 +73,14 @@ def _summed(params: Params, leading: tuple[str, ...]) -> Axes:
 
 
 _DENSE = {"out": "batch heads queries v_dim", "lse": "batch heads queries"}
+_MIDDLE = {"middle": "tokens k inner", "out": "tokens width"}
+_CACHES = {"new_key_cache": "blocks block_size heads head_dim", "new_value_cache": "blocks block_size heads v_dim"}
 _PAGED = {"out": "sequences heads v_dim", "lse": "sequences heads"}
 
 FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     **_same("rmsnorm", "rmsnorm", "gemma_rmsnorm", "t5_rmsnorm", "fused_add_rmsnorm", "qk_norm"),
     "rmsnorm_dynamic_quant": FlashinferForm("rmsnorm", _dynamic("cols")),
+    "fused_add_rmsnorm_dynamic_quant": FlashinferForm("rmsnorm", _dynamic("cols")),
     **_same("layernorm", "layernorm", "fused_add_layernorm"),
     **_same("groupnorm", "groupnorm"),
     **_with(
@@ -86,8 +89,12 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
         *("silu_and_mul", "gelu_and_mul", "relu2_and_mul", "swiglu_with_limit"),
         half_width="width // 2",
     ),
-    "silu_and_mul_dynamic_quant": FlashinferForm("activation", _dynamic("half_width"), {"half_width": "width // 2"}),
+    **{
+        f"{name}_dynamic_quant": FlashinferForm("activation", _dynamic("half_width"), {"half_width": "width // 2"})
+        for name in ("silu_and_mul", "gelu_and_mul", "relu2_and_mul", "swiglu_with_limit")
+    },
     **_with("gemm", {"out": "m n"}, "matmul", "gemm_epilogue", "matmul_a8w8", "matmul_a8w8_block_scaled"),
+    **_with("gemm", {"out": "m n"}, "matmul_a8w8_preshuffled"),
     **_with("gemm", {"out": "batch m n"}, "batched_matmul"),
     **_with("gemm", {"out": "rows n"}, "grouped_matmul"),
     **_with("attention", _DENSE, "attention", "flash_attention"),
@@ -103,7 +110,8 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     **_with("mla_paged", {"out": "sequences queries heads latent", "lse": "sequences queries heads"}, "mla_decode"),
     **_with("mla_ragged", {"out": "tokens_q heads v_dim", "lse": "heads tokens_q"}, "mla_prefill"),
     **_with("merge", {"out": "tokens heads v_dim", "lse": "tokens heads"}, "merge_attention_states"),
-    **_same("moe", "fused_experts"),
+    **_same("moe", "fused_experts", "fused_experts_with_shared"),
+    **_with("moe", _MIDDLE | {"middle_scale": "tokens k one"}, "fused_experts_a8w8"),
     **_with("moe", {"ids": "tokens top_k", "weights": "tokens top_k"}, "moe_gate"),
     **_with("moe", {"out": "tokens width"}, "moe_sum"),
     **_same("rope", "rope", "rope_backward", "rope_qk", "mrope", "rope_2d"),
@@ -125,20 +133,22 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     **_with("quant", {"out": "rows cols"}, "dequantise"),
     **_same("kv_cache", "concat_and_cache_mla", "copy_blocks", "gather_cache", "swap_blocks"),
     **_same("kv_cache", "reshape_and_cache", "reshape_and_cache_asm", "reshape_and_cache_flash"),
+    **_with("kv_cache", _CACHES, "reshape_and_cache_quantised"),
     **_with(
         "kv_cache",
-        {"new_key_cache": "blocks block_size heads head_dim", "new_value_cache": "blocks block_size heads v_dim"},
-        "reshape_and_cache_quantised",
+        _CACHES | {"new_k_scales": "heads cells", "new_v_scales": "heads cells"},
+        "reshape_and_cache_per_token",
     ),
     **_with(
         "kv_cache",
-        {
-            "new_k_scales": "heads cells",
-            "new_v_scales": "heads cells",
-            "new_key_cache": "blocks block_size heads head_dim",
-            "new_value_cache": "blocks block_size heads v_dim",
-        },
-        "reshape_and_cache_per_token",
+        _CACHES | {"new_k_scales": "heads blocks", "new_v_scales": "heads blocks"},
+        "reshape_and_cache_per_block",
+    ),
+    **_with("kv_cache", {"new_cache": "blocks block_size entry"}, "concat_and_cache_mla_quantised"),
+    **_with(
+        "kv_cache",
+        {"new_scale_cache": "blocks block_size tiles", "new_code_cache": "blocks block_size latent"},
+        "concat_and_cache_mla_per_tile",
     ),
     **_with("causal_conv1d", {"final_state": "batch dim past"}, "causal_conv1d"),
     **_with("causal_conv1d", {"new_state": "slots dim past"}, "causal_conv1d_update"),
