@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import secrets
+import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
+from refsim.command_arguments import NOTHING_JUDGED, backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, UsageError
 from refsim.conformance.environment import environment
 from refsim.conformance.fuzz.profiles import PROFILES, seconds
@@ -142,26 +144,29 @@ def fuzz(
         names = [record.name for record in records]
         wanted = chosen_dtypes(dtypes, records)
         drawn = secrets.randbelow(2**31) if chosen.seed is None else chosen.seed
-        with kept_clean():
-            judged: Backend
-            if isolated:
-                judged = isolated_backend(backend, names, device, limit, memory, deaths=None)
-            else:
-                judged = backend_on(backend, records, device)
-            rows = [
-                Row(row, judged.numerics(row.operator, row.kernel, row.dtype).name)
-                for name in names
-                for dtype in wanted
-                for row in judged.capabilities()
-                if (row.operator, row.dtype) == (name, dtype)
-            ]
-            if not rows:
-                raise UsageError(f"backend {backend} serves none of {', '.join(names)} in {', '.join(wanted)}")
-            with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
+            with kept_clean():
+                judged: Backend
+                if isolated:
+                    judged = isolated_backend(backend, names, device, limit, memory, deaths=None)
+                else:
+                    judged = backend_on(backend, records, device)
+                rows = [
+                    Row(row, judged.numerics(row.operator, row.kernel, row.dtype).name)
+                    for name in names
+                    for dtype in wanted
+                    for row in judged.capabilities()
+                    if (row.operator, row.dtype) == (name, dtype)
+                ]
+                if not rows:
+                    raise UsageError(f"backend {backend} serves none of {', '.join(names)} in {', '.join(wanted)}")
                 evaluator: Evaluator = Here(judged)
                 if dask or workers:
                     from refsim.conformance.fuzz.cluster import OnDask, connected
 
+                    # Hypothesis watches the `random` module, which other threads use.
+                    stack.enter_context(warnings.catch_warnings())
+                    warnings.filterwarnings("ignore", "Do not use the `random` module inside strategies")
                     client = stack.enter_context(connected(dask, workers or 1))
                     evaluator = OnDask(client, _absolute(backend), device, names)
                 campaign = Campaign(
@@ -174,26 +179,43 @@ def fuzz(
                     tick=_Ticker(),
                     known=known,
                 )
-                interrupted = False
-                with _summary(campaign):
-                    try:
-                        campaign.run()
-                    except KeyboardInterrupt:  # what was found until now is worth its report
-                        interrupted = True
-        again = words_for(judged, backend)
-        results = tuple(replace(row.result(), again=again) for row in rows)
-        report = Report(judged.name, judged.device, campaign.seed, results, environment(), known=known.entries)
-        found = [failure for result in report.results for failure in result.failures if not failure.known]
-        content = write([report], form, strict=strict, debug=debug, terminal=destination.is_terminal)
-        if found and form == "text":
-            content += "\nsmallest case of each kind of failure:\n\n" + "\n\n".join(map(explain, found)) + "\n"
-        destination.write(content)
-        if found:
-            kept.write(cases_text(found))
-            click.echo(f"again: refsim replay {failures} --backend {backend}", err=True)
-            if exported is not None and export_test is not None:
-                exported.write(test_text(found, export_test, backend, device))
-        raise click.exceptions.Exit(INTERRUPTED if interrupted else report.exit_code(strict))
+                with _summary(campaign), _stopped_by_ctrl_c(campaign):
+                    campaign.run()
+            # Before a cluster is closed, which takes its time: a second Ctrl-C shall not cost the report.
+            again = words_for(judged, backend)
+            results = tuple(replace(row.result(), again=again) for row in rows)
+            report = Report(judged.name, judged.device, campaign.seed, results, environment(), known=known.entries)
+            found = [failure for result in report.results for failure in result.failures if not failure.known]
+            content = write([report], form, strict=strict, debug=debug, terminal=destination.is_terminal)
+            if found and form == "text":
+                content += "\nsmallest case of each kind of failure:\n\n" + "\n\n".join(map(explain, found)) + "\n"
+            destination.write(content)
+            if found:
+                kept.write(cases_text(found))
+                click.echo(f"again: refsim replay {failures} --backend {backend}", err=True)
+                if exported is not None and export_test is not None:
+                    exported.write(test_text(found, export_test, backend, device))
+        code = report.exit_code(strict)
+        if campaign.lost:
+            click.echo(f"Error: {campaign.lost}; what was found until then is reported", err=True)
+            raise click.exceptions.Exit(code or NOTHING_JUDGED)
+        raise click.exceptions.Exit(INTERRUPTED if campaign.stopped else code)
+
+
+@contextlib.contextmanager
+def _stopped_by_ctrl_c(campaign: Campaign) -> Iterator[None]:
+    """End what runs inside on Ctrl-C, the campaign unharmed: what was found until then is worth its report."""
+    usual = signal.getsignal(signal.SIGINT)
+    mine = usual is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if mine:
+        signal.signal(signal.SIGINT, lambda number, frame: campaign.interrupt())
+    try:
+        yield
+    except KeyboardInterrupt:
+        campaign.stopped = True
+    finally:
+        if mine:
+            signal.signal(signal.SIGINT, usual)
 
 
 class _Ticker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import zlib
@@ -18,7 +19,7 @@ from hypothesis.errors import Flaky
 from oracle.cases import Case
 from refsim.conformance.backends import Capability
 from refsim.conformance.fuzz.databases import Shelf
-from refsim.conformance.fuzz.evaluate import Evaluator
+from refsim.conformance.fuzz.evaluate import Evaluator, Lost
 from refsim.conformance.fuzz.shrink import complexity, shrink
 from refsim.conformance.fuzz.strategies import cases
 from refsim.conformance.known import KnownDeviations
@@ -153,6 +154,8 @@ class Campaign:
         self.lock = threading.Lock()
         self.started = time.monotonic()
         self.stopped = False
+        self.waiting = False
+        self.lost = ""
 
     @property
     def over(self) -> bool:
@@ -177,6 +180,18 @@ class Campaign:
             f"{closest.capability.dtype})"
         )
 
+    def interrupt(self) -> None:
+        """Stop, as a handler of Ctrl-C. What is being written down is finished first; what runs elsewhere is not.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The judged code runs, or it is the second time.
+        """
+        again, self.stopped = self.stopped, True
+        if self.waiting or again:
+            raise KeyboardInterrupt
+
     def run(self) -> None:
         """All rounds. Ctrl-C stops them; what was found stays."""
         self.started = time.monotonic()
@@ -187,11 +202,43 @@ class Campaign:
         with ThreadPoolExecutor(self.evaluator.threads) as pool:
             lanes = [pool.submit(self._lane, tasks) for _ in range(self.evaluator.threads)]
             try:
-                for lane in lanes:
-                    lane.result()
+                with self._interruptible():
+                    for lane in lanes:
+                        lane.result()
             except BaseException:
                 self.stopped = True
+                self.evaluator.stop()
                 raise
+
+    def outcome(self, row: Row, case: Case, thorough: bool) -> Outcome:
+        """Judge a case and count it; what Ctrl-C has met is no evidence."""
+        if self.stopped:
+            raise KeyboardInterrupt
+        try:
+            with self._interruptible() if self.evaluator.threads == 1 else contextlib.nullcontext():
+                outcome = self.evaluator(row.capability, case, thorough)
+        except Lost as error:
+            if not self.stopped:
+                self.lost, self.stopped = str(error), True
+        if self.stopped:
+            raise KeyboardInterrupt
+        with self.lock:
+            outcome = excused(outcome, row.capability, case, self.known)
+            row.add(outcome)
+        if self.tick:
+            self.tick(self)
+        return outcome
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Inside, the main thread only waits, or runs what is judged."""
+        self.waiting = True
+        try:
+            if self.stopped:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self.waiting = False
 
     def _tasks(self) -> Iterator[tuple[Row, int]]:
         rounds = [0] if self.seconds is None else count()
@@ -220,15 +267,12 @@ class Campaign:
         search = _Search(self, row, steered)
         try:
             self._searching(search, label, f"{self.seed} {part} {steered} {label}")()
-        except _Failing:
-            pass
-        except Flaky:
-            # It failed once and not again: that is a finding too, and the smallest that failed is kept.
-            pass
-        if search.best is None:
-            return False
-        search.finish()
-        return True
+        except (_Failing, Flaky):
+            # Flaky: it failed once and not again. That is a finding too, and the smallest that failed is kept.
+            search.simplify()
+        finally:  # Ctrl-C too: a failure that is not yet small is one
+            search.keep()
+        return search.best is not None
 
     def _searching(self, search: _Search, label: str, seed_text: str) -> Callable[[], None]:
         """A hypothesis test that fails on what the search looks for."""
@@ -268,7 +312,7 @@ class _Search:
         """Whether a case fails in the way that is looked for: any new one, until one was found."""
         if self.kind is not None:
             return self._again(case)
-        if self.campaign.over:
+        if self.campaign.over and not self.campaign.stopped:
             return False
         outcome = self._outcome(case, thorough=False)
         if outcome.failure is None:
@@ -279,12 +323,16 @@ class _Search:
         self.seen[str(case)] = failed
         return failed
 
-    def finish(self) -> None:
-        """Shrink further what hypothesis left, and keep it."""
-        assert self.kind is not None
-        assert self.best is not None
-        self.seen.clear()
-        shrink(self.best[0], self._again, MOST_SHRINKS)
+    def simplify(self) -> None:
+        """Shrink further what hypothesis left."""
+        if self.best is not None:
+            self.seen.clear()
+            shrink(self.best[0], self._again, MOST_SHRINKS)
+
+    def keep(self) -> None:
+        """Write down the failure, if there is one."""
+        if self.kind is None or self.best is None:
+            return
         case, failure = self.best
         with self.campaign.lock:
             known = self.row.found.get(self.kind)
@@ -317,13 +365,7 @@ class _Search:
         return True
 
     def _outcome(self, case: Case, thorough: bool) -> Outcome:
-        outcome = self.campaign.evaluator(self.row.capability, case, thorough)
-        with self.campaign.lock:
-            outcome = excused(outcome, self.row.capability, case, self.campaign.known)
-            self.row.add(outcome)
-        if self.campaign.tick:
-            self.campaign.tick(self.campaign)
-        return outcome
+        return self.campaign.outcome(self.row, case, thorough)
 
 
 def kind_of(failure: Failure) -> Kind:

@@ -16,13 +16,20 @@ from refsim.conformance.judge import Judge
 from refsim.conformance.runner import REPEAT_EVERY, Outcome, Prepared, run_case
 
 
+class Lost(RuntimeError):
+    """Whoever judged is gone, and nothing can be judged any more; the message says who."""
+
+
 class Evaluator(Protocol):
     """Judges cases; may be called from several threads."""
 
     threads: int
 
     def __call__(self, row: Capability, case: Case, thorough: bool) -> Outcome:
-        """The outcome of one case. ``thorough`` runs it twice and tries every relation."""
+        """The outcome of one case. ``thorough`` runs it twice and tries every relation. May raise Lost."""
+
+    def stop(self) -> None:
+        """Let go of whoever waits for an outcome."""
 
 
 class Here:
@@ -36,6 +43,9 @@ class Here:
     def __call__(self, row: Capability, case: Case, thorough: bool) -> Outcome:
         """The outcome of one case."""
         return evaluate(self.backend, row, case, thorough)
+
+    def stop(self) -> None:
+        """Nobody waits."""
 
 
 @dataclass(frozen=True)
