@@ -85,10 +85,13 @@ def sequences_are_independent(
     "paged_attention_prefill",
     "paged_attention_prefill_quantised",
     "mla_decode",
+    "mla_decode_quantised",
 )
 def pages_may_be_moved(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """The result is the same bits when every page lies one place further on, the last one first."""
-    by_page = ["key_cache", "value_cache", "cache"] + ["k_scale", "v_scale"] * (params.get("scales") == "token")
+    by_page = ["key_cache", "value_cache", "cache", "latent_cache", "rope_cache"]
+    by_page += ["k_scale", "v_scale"] * (params.get("scales") == "token")
+    by_page += ["latent_scale"] * (params.get("scales") == "tile")
     caches = {name: inputs[name] for name in by_page if name in inputs}
     pages = len(next(iter(caches.values())))
     if not pages:

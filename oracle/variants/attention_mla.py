@@ -15,7 +15,7 @@ from oracle.variants.attention_styles import HONEST, MISTAKEN, Style, narrowed
 from oracle.variants.variant import control, mutant
 
 
-def _mla_decode(
+def absorbed(
     q: Array,
     cache: Array,
     table: Array,
@@ -29,6 +29,10 @@ def _mla_decode(
     scale: Callable[[int, int], float] | None = None,
     sinks: Array | None = None,
 ) -> tuple[Array, Array]:
+    """Absorbed attention in the compute type: (sequences, queries, heads, latent_dim) and (sequences, queries, heads).
+
+    The options after ``slip`` are mistakes.
+    """
     sequences, queries, heads, size = q.shape
     latent = params["latent_dim"]
     out = np.zeros((sequences, queries, heads, latent), wide(q).dtype)
@@ -48,12 +52,13 @@ def _mla_decode(
             sinks=sinks,
         )  # fmt: skip
         out[at], lse[at] = np.swapaxes(mean[0], 0, 1), np.swapaxes(log_sum[0], 0, 1)
-    return stored(out, q), lse
+    return out, lse
 
 
 def _decode(name: str, doc: str, register: Any, facts: Any = None, **options: Any) -> None:
     def variant(q: Any, cache: Any, table: Any, lengths: Any, sinks: Any, **params: Any) -> Any:
-        return _mla_decode(q, cache, table, lengths, params, sinks=sinks, **options)
+        out, lse = absorbed(q, cache, table, lengths, params, sinks=sinks, **options)
+        return stored(out, q), lse
 
     variant.__doc__ = doc
     register("mla_decode", name=name, **facts or {})(variant)

@@ -204,6 +204,23 @@ def mla_decode(
     return out, lse
 
 
+def mla_decode_quantised(
+    q, latent, rope, factor, table, lengths, sinks=None, scales="tile", dequantised="compute", **params
+):
+    """Every code times its scale, one by one; then as for numbers."""
+    size = latent.shape[2]
+    cache = np.zeros((*latent.shape[:2], size + rope.shape[2]))
+    for page, place, column in np.ndindex(cache.shape):
+        coded = column < size or scales == "tensor"
+        number = float(latent[page, place, column] if column < size else rope[page, place, column - size])
+        if coded:
+            tile = 0 if scales == "tensor" else column * factor.shape[2] // size
+            number *= float(factor[0] if scales == "tensor" else factor[page, place, tile])
+            number = float(_rounded_once(np.float64(number), ROUNDED[dequantised]))
+        cache[page, place, column] = number
+    return mla_decode(q, cache, table, lengths, sinks, latent_dim=size, **params)
+
+
 def mla_prefill(q, k_nope, k_rope, v, cu_q, cu_k, sinks=None, causal="bottom_right", **params):
     k = np.zeros((*k_nope.shape[:2], q.shape[2]))
     for t, h in np.ndindex(*k_nope.shape[:2]):
@@ -224,10 +241,12 @@ def merge_attention_states(outs, lses, base="e"):
     return out, lse
 
 
+ROUNDED = {"compute": np.float64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
 def _dequantised(key_cache, value_cache, k_scale, v_scale, layout, scales, dequantised):
     """Every code times its scale, one by one, and rounded where that is asked for."""
     axes = {"plain": (0, 1, 2), "heads_first": (0, 2, 1), "vllm": (0, 3, 1), "aiter_asm": (0, 3, 1)}
-    rounded = {"compute": np.float64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[dequantised]
     caches = []
     for cache, factors, value in ((key_cache, k_scale, False), (value_cache, v_scale, True)):
         wide = cache.astype(np.float64)
@@ -237,7 +256,7 @@ def _dequantised(key_cache, value_cache, k_scale, v_scale, layout, scales, dequa
                 place = at[2] * cache.shape[-1] + at[4]  # in the others the axis of places is that of the keys
             which = {"tensor": 0, "head": head, "token": (page, place, head)}[scales]
             wide[at] *= float(factors[which])
-        caches.append(_rounded_once(wide, rounded))
+        caches.append(_rounded_once(wide, ROUNDED[dequantised]))
     return caches
 
 

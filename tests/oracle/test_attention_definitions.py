@@ -14,7 +14,7 @@ from oracle.signature import InputError
 NAMES = (
     "flash_attention", "attention_varlen", "paged_attention_decode", "paged_attention_prefill", "mla_decode",
     "mla_prefill", "merge_attention_states", "paged_attention_decode_quantised",
-    "paged_attention_prefill_quantised",
+    "paged_attention_prefill_quantised", "mla_decode_quantised",
 )  # fmt: skip
 
 
@@ -98,6 +98,8 @@ def test_what_packed_attention_refuses():
         varlen(rows, rows, rows, edges, edges, np.array([2, 2, 2], np.int32))
     with pytest.raises(InputError, match="cu_seqlens_q is empty"):
         varlen(rows, rows, rows, edges[:0], edges[:0])
+    with pytest.raises(InputError, match="sequence 0 has 2 keys, but bias only 1 columns"):
+        varlen(rows, rows, rows, edges, edges, bias=rows[:, 0, :1])
 
 
 def _pages(**changes):
@@ -212,6 +214,21 @@ def test_what_latent_attention_refuses():
         find_operator("mla_prefill")(np.zeros((3, 2, 6)), rows, np.zeros((3, 3)), rows, edges, edges)
     with pytest.raises(InputError, match="base='10' must be one of 'e', '2'"):
         find_operator("merge_attention_states")(np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1), np.float32), base="10")
+
+
+def test_what_quantised_latent_attention_refuses():
+    decode = find_operator("mla_decode_quantised")
+    q, codes, rope = np.zeros((1, 1, 2, 6)), np.zeros((2, 4, 4), np.int8), np.zeros((2, 4, 2), np.float16)
+    table, lengths, scale = np.zeros((1, 1), np.int32), np.array([4], np.int32), np.ones((2, 4, 2), np.float32)
+    decode(q, codes, rope, scale, table, lengths)
+    with pytest.raises(InputError, match="latent_dim = 4 and rope_dim = 1 must add up to qk_dim = 6"):
+        decode(q, codes, rope[..., :1], scale, table, lengths)
+    with pytest.raises(InputError, match="tiles = 3 must divide latent_dim = 4"):
+        decode(q, codes, rope, np.ones((2, 4, 3), np.float32), table, lengths)
+    with pytest.raises(InputError, match="latent_scale has 2 numbers; a scale per tensor is one"):
+        decode(q, codes, rope, np.ones(2, np.float32), table, lengths, scales="tensor")
+    with pytest.raises(InputError, match="latent_cache has dtype float16; expected one of float8_e4m3fn"):
+        decode(q, codes.astype(np.float16), rope, scale, table, lengths)
 
 
 def test_what_is_refused_of_quantised_pages():

@@ -108,6 +108,11 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
         *("paged_attention_prefill", "paged_attention_prefill_quantised"),
     ),
     **_with("mla_paged", {"out": "sequences queries heads latent", "lse": "sequences queries heads"}, "mla_decode"),
+    **_with(
+        "mla_paged",
+        {"out": "sequences queries heads latent_dim", "lse": "sequences queries heads"},
+        "mla_decode_quantised",
+    ),
     **_with("mla_ragged", {"out": "tokens_q heads v_dim", "lse": "heads tokens_q"}, "mla_prefill"),
     **_with("merge", {"out": "tokens heads v_dim", "lse": "tokens heads"}, "merge_attention_states"),
     **_same("moe", "fused_experts", "fused_experts_with_shared"),
