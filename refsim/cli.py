@@ -13,8 +13,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from oracle.cases import Case
-from oracle.operator import UnknownOperatorError, find_operator
+from oracle.cases import Case, far_cases
+from oracle.operator import Operator, UnknownOperatorError, find_operator
 from oracle.profiles import PROFILES
 from oracle.signature import InputError
 from refsim.backend_commands import backend as backend_group
@@ -42,6 +42,7 @@ from refsim.translate_command import translate
 
 INTERRUPTED = 130
 DEFAULT_CASES = 48
+FAR_CASES = 6
 
 
 class _Interruptible(click.Group):
@@ -121,6 +122,7 @@ def _backend_options(command: Any) -> Any:
     show_default=True,
     help="Cases per operator and dtype.",
 )
+@click.option("--far", is_flag=True, help="Cases with elements past the 2^31st, in sparse memory, in place of others.")
 @click.option("--counters", is_flag=True, help="Print what all cases together cost, by kernel, to standard error.")
 @click.option(
     "--profile",
@@ -155,6 +157,7 @@ def check(
     dtypes: tuple[str, ...],
     seed: int,
     count: int,
+    far: bool,
     counters: bool,
     profiles: tuple[str, ...],
     known_file: Path | None,
@@ -194,6 +197,7 @@ def check(
                     seed=seed,
                     count=count,
                     required=bool(asked),
+                    cases=_far(records, chosen, count, seed) if far else None,
                     progress=progress,
                     fresh=FRESH_CASES if isolated else 0,
                     known=known,
@@ -236,6 +240,18 @@ def replay(
             judged = backend_on(backend, records, device)
             report = run_check(judged, [record.name for record in records], dtypes, cases=grouped, spec=backend)
         _finish(report, strict, form, destination, debug)
+
+
+def _far(
+    records: Sequence[Operator], dtypes: Sequence[str], count: int, seed: int
+) -> dict[tuple[str, str], list[Case]]:
+    """Cases in sparse memory for every operator in each of its dtypes."""
+    return {
+        (record.name, dtype): far_cases(record.name, dtype, min(count, FAR_CASES), seed)
+        for record in records
+        for dtype in dtypes
+        if dtype in record.dtypes
+    }
 
 
 def _require_drawable(case: Case) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.layouts import LAYOUTS
+from oracle.cases.layouts import LAYOUTS, SPARSE_LAYOUTS
 from oracle.cases.recipes import recipe_of
 from oracle.formats import cast, format_of
 from oracle.operator import Operator, find_operator
@@ -62,7 +62,7 @@ class Case:
         params = record.signature.complete(self.params)
         _check_sizes(record, self.dims, params)
         _require("value_class", self.value_class, tuple(classes))
-        _require("layout", self.layout, tuple(LAYOUTS))
+        _require("layout", self.layout, (*LAYOUTS, *SPARSE_LAYOUTS))
         for name in self.absent:
             _require("absent input", name, tuple(name for name, spec in record.inputs.items() if spec.optional))
         if not isinstance(self.seed, int) or self.seed < 0:
@@ -79,7 +79,7 @@ class Case:
         }
         rng = np.random.default_rng(self.seed)
         drawn = recipe.classes[self.value_class](rng, shapes, params, number_format)
-        place = LAYOUTS[self.layout]
+        place = (LAYOUTS | SPARSE_LAYOUTS)[self.layout]
         return {
             name: None if name in self.absent else place(_stored(drawn[name], spec, self.dtype))
             for name, spec in signature.inputs.items()

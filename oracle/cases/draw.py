@@ -52,3 +52,26 @@ def make_cases(operator: str, dtype: str, count: int, seed: int) -> list[Case]:
             structure = replace(drawn, value_class=value_class, layout=layout)
         cases.append(Case(operator, dtype, **vars(structure), seed=int(rng.integers(2**31))))
     return cases
+
+
+def far_cases(operator: str, dtype: str, count: int, seed: int) -> list[Case]:
+    """Cases whose arrays' last rows begin past element 2^31, so that an index of 32 bits does not reach them.
+
+    They lie in sparse memory: each row takes a page or so, whatever lies between the rows. Only what runs on
+    the memory that it is given can be judged by them; a copy row after row knows nothing of them.
+
+    Parameters
+    ----------
+    operator, dtype, count, seed
+        As for `make_cases`; at most the curated cases with several rows.
+
+    Raises
+    ------
+    InputError
+        ``count`` or ``seed`` is out of range.
+    """
+    drawn = make_cases(operator, dtype, curated_count(operator), seed)
+    if count < 1:
+        raise InputError(f"count={count} must be at least 1")
+    there = [case for case in drawn if case.dims and min(case.dims.values()) > 0 and max(case.dims.values()) > 1]
+    return [replace(case, layout="far") for case in there[:count]]

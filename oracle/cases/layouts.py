@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +57,36 @@ def misaligned(values: Array) -> Array:
     return buffer[1:-1].reshape(values.shape)
 
 
+NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # MAP_NORESERVE; elsewhere memory is not reserved anyway
+FAR = 2**31  # elements: an index from here on does not fit into 32 bits
+
+
+def _sparse(size: int) -> mmap.mmap:
+    """Memory that is there where it is written to, in pages, and 0 elsewhere."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return memory
+
+
+def far(values: Array) -> Array:
+    """Rows so far apart that the last one begins past element 2^31, in memory that is there only where they lie.
+
+    What is between them is 0. A kernel that counts elements in 32 bits reads there, or outside.
+    """
+    axis = next((axis for axis, size in enumerate(values.shape) if size > 1), None)
+    if axis is None or not values.size:
+        return contiguous(values)
+    row = values.size // values.shape[axis]
+    stride = max(-(-FAR // (values.shape[axis] - 1)), row) | 1  # odd, so that no power of two of it wraps to 0
+    within = contiguous(np.take(values, 0, axis)).strides
+    strides = (*within[:axis], stride * values.itemsize, *within[axis:])
+    memory = _sparse(((values.shape[axis] - 1) * stride + row) * values.itemsize)
+    view: Array = np.ndarray(values.shape, values.dtype, memory, 0, strides)
+    view[...] = values
+    return view
+
+
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "contiguous": contiguous,
     "transposed": transposed,
@@ -62,6 +94,10 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "strided": strided,
     "misaligned": misaligned,
 }
+"""Layouts that cases are drawn in."""
+
+SPARSE_LAYOUTS: dict[str, Callable[[Array], Array]] = {"far": far}
+"""Layouts of cases that are asked for; see `oracle.cases.far_cases`."""
 
 
 def buffer_of(array: Array) -> Array:

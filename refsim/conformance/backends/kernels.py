@@ -13,6 +13,7 @@ from refsim.conformance.backends.backend import Capability, Refused, RunResult, 
 from refsim.counters.totals import Totals
 from refsim.library import Kernel, Launcher, SimulatedLauncher
 
+MOST_BYTES = 1 << 30
 RealLauncher = Callable[[int], Launcher]
 
 
@@ -108,6 +109,8 @@ class KernelBackend:
         reason = record.accepts(dict(inputs), dict(params))
         if reason is not None:
             raise Refused(reason)
+        if self.device.startswith("sim:"):
+            _require_near(inputs)
         launcher = self._launcher()
         try:
             outputs = record.run(launcher, dict(inputs), dict(params))
@@ -116,6 +119,16 @@ class KernelBackend:
         findings = tuple(launcher.findings) if isinstance(launcher, SimulatedLauncher) else ()
         on_host = [_on_host(launcher, output) for output in _as_sequence(outputs)]
         return RunResult(on_host, findings, record.deterministic)
+
+
+def _require_near(inputs: Mapping[str, np.ndarray[Any, Any] | None]) -> None:
+    """Refuse arrays that span more than the simulator can keep a record of, byte by byte."""
+    for name, array in inputs.items():
+        low, high = np.lib.array_utils.byte_bounds(array) if array is not None and array.size else (0, 0)
+        if high - low > MOST_BYTES:
+            raise Refused(
+                f"{name} spans {(high - low) / 2**30:.1f} GiB; a simulated device holds {MOST_BYTES >> 30} GiB"
+            )
 
 
 def _as_sequence(outputs: Any) -> tuple[Any, ...]:

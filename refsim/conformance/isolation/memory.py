@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from oracle.cases import buffer_of
+from refsim.conformance.backends.backend import Refused
 
 Array = np.ndarray[Any, Any]
 BAND = 4096
@@ -39,6 +40,8 @@ class SharedInputs:
                 places.append(None)
                 continue
             buffer = buffer_of(array)
+            if not (buffer.flags.c_contiguous or buffer.flags.f_contiguous):
+                raise Refused(f"{name} lies in memory with gaps, which another process cannot be given")
             whole = buffer.tobytes("A")
             start = array.__array_interface__["data"][0] - buffer.__array_interface__["data"][0] if array.size else 0
             places.append(
