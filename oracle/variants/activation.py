@@ -11,7 +11,7 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import erf, exp, exp_by_exp2, stored, tanh, wide
+from oracle.variants.arithmetic import erf, exp, exp_by_exp2, exp_promised, quotient, stored, tanh, wide
 from oracle.variants.variant import control, mutant
 
 NARROW = ("float16", "bfloat16")
@@ -60,6 +60,12 @@ def logistic_of_positive(x: Any) -> Any:
     return big / (x.dtype.type(1) + big)
 
 
+def logistic_as_promised(x: Any) -> Any:
+    """1 / (1 + exp(-x)) with an exponential and a quotient that are off by anything up to two ulps."""
+    one = x.dtype.type(1)
+    return quotient(np.full_like(x, one), one + exp_promised(-x))
+
+
 def phi(x: Any, approximate: str) -> Any:
     """Φ by erf or by tanh."""
     real = x.dtype.type
@@ -98,6 +104,7 @@ SHARES: dict[str, Callable[[Array], Array]] = {
     "sides": logistic_by_sides,
     "tanh": logistic_by_tanh,
     "positive": logistic_of_positive,
+    "promised": logistic_as_promised,
 }
 
 
@@ -150,6 +157,8 @@ HONEST: dict[str, tuple[Form, str]] = {
 def _register(operator: str) -> None:
     for name, (form, doc) in HONEST.items():
         _honest(operator, name, form, doc)
+    if operator in ("silu_and_mul", "swiglu_with_limit"):
+        _honest(operator, "as_promised", Form("promised"), "Exponential and quotient are off by up to two ulps.")
 
     @control(operator, name="by_tiles")
     def by_tiles(x: Array, bias: Array | None, **params: Any) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,42 @@ def wide(x: Array) -> Array:
 def stored(x: Array, like: Array) -> Array:
     """Results rounded once to another array's dtype."""
     return x.astype(like.dtype) if like.dtype == x.dtype else cast(x.astype(np.float64), like.dtype.name)
+
+
+def _spread(exact: Array, ulps: float) -> Array:
+    """float32 results anywhere within some ulps of the exact ones; 1, tiny and infinite ones rounded only.
+
+    How far off depends on the significand alone, so that it looks random, but signs and powers of two change nothing.
+    """
+    y = exact.astype(F)
+    movable = (np.abs(y) > 1e-37) & (y != 1) & np.isfinite(y)
+    exact = np.where(movable, exact, 1.0)
+    bits = np.frexp(np.abs(exact))[0].astype(F).view(np.uint32)
+    mixed = (bits ^ (bits >> np.uint32(15))) * np.uint32(2246822519)
+    share = (mixed ^ (mixed >> np.uint32(13))).astype(np.float64) / 2.0**31 - 1.0
+    moved = exact + (ulps - 0.5) * share * np.spacing(exact.astype(F)).astype(np.float64)
+    return np.where(movable, moved.astype(F), y)
+
+
+def within(function: Callable[[Array], Array], ulps: float) -> Callable[[Array], Array]:
+    """A float32 function that is off by anything up to some ulps: one that keeps what is promised, and no more."""
+
+    def evaluate(x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return function(x) if x.dtype == np.float64 else _spread(function(x.astype(np.float64)), ulps)
+
+    return evaluate
+
+
+def quotient(x: Any, y: Any) -> Array:
+    """x / y, anywhere within the two ulps that float32 kernels promise; by a power of two exactly."""
+    with np.errstate(all="ignore"):
+        plain = np.asarray(x / y)
+        if plain.dtype != F:
+            return plain
+        exact = x.astype(np.float64) / y
+        shift: Array = np.abs(np.frexp(y)[0]) == 0.5
+        return np.where(shift, exact.astype(F), _spread(exact, 2.0))
 
 
 def _imperfect(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -50,6 +87,8 @@ log = _imperfect(np.log)
 tanh = _imperfect(np.tanh)
 erf = _imperfect(np.vectorize(math.erf, otypes=[np.float64]))
 rsqrt = _imperfect(lambda x: x**-0.5)
+exp_promised = within(np.exp, 2.0)
+root_promised = within(np.sqrt, 1.0)
 
 
 def exp_by_exp2(x: Array) -> Array:

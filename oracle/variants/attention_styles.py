@@ -9,7 +9,7 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import Sum, exp, exp_by_exp2, in_blocks, log, pairwise, sequential
+from oracle.variants.arithmetic import Sum, exp, exp_by_exp2, exp_promised, in_blocks, log, pairwise, sequential
 
 Adjust = Callable[[Array, slice], Array]
 State = tuple[Array, Array, Array]
@@ -73,6 +73,7 @@ HONEST: dict[str, tuple[Style, str]] = {
     "online_tiles": (Style(tile=16), "One pass over tiles of 16 keys with a running maximum."),
     "online_backwards": (Style(tile=8, backwards=True, exp=exp_by_exp2), "Tiles of 8 keys, the last tile first."),
     "splits_merged": (Style(tile=8, splits=2), "The keys in two splits, merged by their maxima and sums."),
+    "as_promised": (Style(tile=4, exp=exp_promised), "Tiles of 4 keys; exp is off by anything up to two ulps."),
 }
 """Honest styles by name, with what each does its own way."""
 

@@ -13,7 +13,8 @@ from oracle.formats import cast, format_of, round_to
 from oracle.ops.quant_blocks import in_blocks, over_blocks
 from oracle.signature import Array
 from oracle.variants.activation import Form, factors, split
-from oracle.variants.arithmetic import ORDERS, rsqrt, stored, wide
+from oracle.variants.arithmetic import ORDERS, quotient, rsqrt, stored, wide
+from oracle.variants.quant import divided
 from oracle.variants.variant import control, mutant
 
 NARROW = ("float16", "bfloat16")
@@ -29,6 +30,8 @@ class Style:
         Of the squares of a norm, a key in `ORDERS`.
     share : str
         Form of the sigmoid of an activation.
+    divide : function
+        The division.
     reciprocal : str
         ``no``: divisions; ``scale``: results are multiplied by 1 / scale; ``both``: the maximum by 1 / largest, too.
     """
@@ -43,6 +46,7 @@ class Style:
     limits: bool = True
     quantised: str | None = None
     inverted: bool = False
+    divide: Callable[[Any, Any], Any] = divided
 
 
 def scale_of(y: Any, style: Style, params: dict[str, Any]) -> Any:
@@ -51,7 +55,7 @@ def scale_of(y: Any, style: Style, params: dict[str, Any]) -> Any:
         size = np.concatenate([size, np.zeros((len(y), 1), y.dtype)], axis=1)
     amax = np.max(in_blocks(size, params["block"]), axis=(1, 3), initial=0.0)
     largest = np.float32(format_of(params["to"]).max if style.largest is None else style.largest)
-    scale = amax * (np.float32(1) / largest) if style.reciprocal == "both" else amax / largest
+    scale = amax * (np.float32(1) / largest) if style.reciprocal == "both" else style.divide(amax, largest)
     if not style.limits:
         return scale
     scale = np.maximum(scale, np.float32(params["least"]))
@@ -64,7 +68,7 @@ def codes_of(y: Any, scale: Any, style: Style, params: dict[str, Any]) -> Array:
     if style.inverted:
         ratio = y * spread
     else:
-        ratio = y / spread if style.reciprocal == "no" else y * (np.float32(1) / spread)
+        ratio = style.divide(y, spread) if style.reciprocal == "no" else y * (np.float32(1) / spread)
     if target.is_integer:
         ratio = np.trunc(ratio) if style.codes == "toward_zero" else np.rint(ratio)
         return np.asarray(np.clip(np.nan_to_num(ratio), -128, 127).astype(np.int8))
@@ -136,6 +140,7 @@ HONEST: dict[str, tuple[Style, str]] = {
     "reciprocals": (Style(reciprocal="both"), "The maximum is multiplied by 1 / largest, results by 1 / scale."),
     "tree": (Style(order="tree", share="exp2"), "Sums by a tree, exp by exp2."),
     "warp": (Style(order="warp", share="sides", reciprocal="scale"), "Sums by 32 lanes, exp of negative numbers."),
+    "as_promised": (Style(divide=quotient), "Both quotients are off by anything up to two ulps."),
     "other_product": (Style(order="tiles", product="value_first"), "The factors are multiplied in another order."),
 }
 MISTAKEN: dict[str, tuple[Style, str, tuple[str, ...]]] = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from oracle.formats import Rounding, format_of, round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import F
+from oracle.variants.arithmetic import F, quotient
 from oracle.variants.kv_cache import STRAY, WRITERS, Writer
 from oracle.variants.quant import coded, divided, multiplied
 from oracle.variants.variant import control, mutant
@@ -36,6 +36,8 @@ class Steps:
         The scale, of what it is and the least.
     used : function
         Scales as codes are computed with them.
+    over : function
+        A scale, of the largest magnitude and what that becomes.
     """
 
     write: Writer = WRITE["all_at_once"]
@@ -45,6 +47,7 @@ class Steps:
     amax: Callable[[Array], Array] = lambda x: np.max(np.abs(x), axis=-1, initial=0.0)
     limit: Callable[[Array, float], Array] = lambda scale, least: np.maximum(scale, F(least))
     used: Callable[[Array], Array] = lambda scale: scale
+    over: Callable[[Any, Any], Array] = divided
 
     def put(self, cache: Array, new: Array, scale: Array, slots: Array, to: str) -> Array:
         """The cache with codes of new tokens."""
@@ -55,7 +58,7 @@ class Steps:
 
     def scales(self, old: Array, new: Array, slots: Array, to: str, least: float, size: int) -> tuple[Array, Array]:
         """The scales of tokens (tokens, heads, 1), and the cached ones with them."""
-        scale = self.limit(self.amax(new.astype(F)) / F(self.largest(format_of(to).max)), least).astype(F)
+        scale = self.limit(self.over(self.amax(new.astype(F)), F(self.largest(format_of(to).max))), least).astype(F)
         cells = old.T.reshape(old.shape[1] // size, size, old.shape[0]).copy()
         self.write(cells, scale, slots)
         return scale[..., np.newaxis], cells.reshape(old.shape[::-1]).T
@@ -109,6 +112,7 @@ for _operator in BOTH:
     ):
         _register(mutant, _operator, _name, _flaw, _steps)
 
+_register(control, BOTH[1], "as_promised", "Quotients are off by up to two ulps.", Steps(ratio=quotient, over=quotient))
 for _name, _flaw, _steps in (
     ("largest_of_fnuz", "Scales are made for 240 in every format.", Steps(largest=lambda top: 240.0)),
     ("not_limited", "Scales have no lower limit.", Steps(limit=lambda scale, least: scale)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import ORDERS, Sum, exp, exp_by_exp2, pairwise, sequential, wide
+from oracle.variants.arithmetic import ORDERS, Sum, exp, exp_by_exp2, exp_promised, pairwise, quotient, sequential, wide
 from oracle.variants.variant import control, mutant
 
 
@@ -23,6 +23,7 @@ class Gate:
     online: bool = False
     logits: Callable[[Array], Array] = wide
     weight_total: Sum = sequential
+    divide: Callable[[Any, Any], Array] = np.divide
     reciprocal: bool = False
     chosen_only: bool = False
     biased_weights: bool = False
@@ -46,7 +47,7 @@ def _softmax(x: Array, style: Gate) -> Array:
     if not style.online:
         weight = style.exponential(x - x.max(axis=-1, keepdims=True))
         total = style.total(weight)
-        return weight * (1 / total) if style.reciprocal else weight / total
+        return weight * (1 / total) if style.reciprocal else style.divide(weight, total)
     largest, total = x[:, :1], np.ones_like(x[:, :1])
     for at in range(1, x.shape[1]):
         new = np.maximum(largest, x[:, at : at + 1])
@@ -59,7 +60,7 @@ def _softmax(x: Array, style: Gate) -> Array:
 def _sigmoid(x: Array, style: Gate) -> Any:
     with np.errstate(over="ignore"):
         below = 1 + style.exponential(-x)
-        return x.dtype.type(1) / below
+        return style.divide(np.ones_like(below), below)
 
 
 def _softplus(x: Array, style: Gate) -> Any:
@@ -130,7 +131,7 @@ def gate(logits: Array, bias: Array | None, params: dict[str, Any], style: Gate)
             if style.scaled_first:
                 weights = weights * (scaling / total)
             else:
-                weights = (weights * (1 / total) if style.reciprocal else weights / total) * scaling
+                weights = (weights * (1 / total) if style.reciprocal else style.divide(weights, total)) * scaling
         else:
             weights = weights * scaling
     return ids.astype(np.int32), weights
@@ -151,6 +152,12 @@ _variant(control, "exp_by_exp2", Gate(exponential=exp_by_exp2), "The exponential
 _variant(control, "online", Gate(online=True), "The softmax has a running maximum.")
 _variant(control, "chosen_only", Gate(chosen_only=True), "A renormalised softmax is one over the chosen logits.")
 _variant(control, "reciprocal", Gate(reciprocal=True, total=pairwise), "Products with reciprocals, no divisions.")
+_variant(
+    control,
+    "as_promised",
+    Gate(exponential=exp_promised, divide=quotient),
+    "The exponential and quotients are off by anything up to two ulps.",
+)
 _variant(control, "scaled_first", Gate(scaled_first=True), "The factor is divided by the sum, then multiplied.")
 
 MUTANTS: dict[str, tuple[Gate, str]] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import ORDERS, Sum, rsqrt, sequential, stored, wide
+from oracle.variants.arithmetic import ORDERS, Sum, quotient, root_promised, rsqrt, sequential, stored, wide
 from oracle.variants.variant import control, mutant
 
 NARROW, BROAD = ("float16", "bfloat16"), ("float32", "float64")
@@ -50,9 +50,15 @@ def gain_first(rows: Any, gain: Any, eps: float, like: Array, rounding: str) -> 
     return stored(rows * gain * rsqrt(_mean_square(rows) + rows.dtype.type(eps)), like)
 
 
-def quotient(rows: Any, gain: Any, eps: float, like: Array, rounding: str) -> Array:
+def divided(rows: Any, gain: Any, eps: float, like: Array, rounding: str) -> Array:
     """Rows are divided by the root."""
     over = rows / np.sqrt(_mean_square(rows) + rows.dtype.type(eps))
+    return multiplied(over, rows.dtype.type(1), gain, like, rounding)
+
+
+def as_promised(rows: Any, gain: Any, eps: float, like: Array, rounding: str) -> Array:
+    """Rows are divided by the root; it is off by anything up to an ulp, the quotient by up to two."""
+    over = quotient(rows, root_promised(_mean_square(rows) + rows.dtype.type(eps)))
     return multiplied(over, rows.dtype.type(1), gain, like, rounding)
 
 
@@ -116,7 +122,8 @@ def held(rows: Any, gain: Any, eps: float, like: Array, rounding: str) -> Array:
 HONEST: dict[str, Norm] = {
     **{f"order_{name}": in_order(order) for name, order in ORDERS.items()},
     "gain_first": gain_first,
-    "quotient": quotient,
+    "quotient": divided,
+    "as_promised": as_promised,
 }
 MISTAKEN: dict[str, tuple[Norm, tuple[str, ...]]] = {
     "eps_outside": (eps_outside, ()),

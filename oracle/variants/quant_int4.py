@@ -11,7 +11,7 @@ import numpy as np
 from oracle.formats import Rounding, cast, round_to
 from oracle.ops.quant_blocks import block_shape, in_blocks, over_blocks, scale_shape
 from oracle.signature import Array
-from oracle.variants.arithmetic import F
+from oracle.variants.arithmetic import F, quotient
 from oracle.variants.quant import coded, divided, maxima, multiplied
 from oracle.variants.variant import control, mutant
 
@@ -47,6 +47,10 @@ def _reciprocal_scale(amax: Array, least: float, top: float) -> Array:
     return np.maximum(amax, F(least)) * F(1 / top)
 
 
+def _two_ulps_off(amax: Array, least: float, top: float) -> Array:
+    return quotient(np.maximum(amax, F(least)), F(top))
+
+
 def _limited_after(amax: Array, least: float, top: float) -> Array:
     return np.maximum(amax / F(top), F(least) / F(top))
 
@@ -73,6 +77,7 @@ for _name, _flaw, _steps in (
     ("limited_after", "The lower limit is applied after the division.", Signed(scale=_limited_after)),
     ("group_by_group", "One group after another.", Signed(amax=_group_by_group)),
     ("packed_and_back", "Codes go through packed storage.", Signed(store=_packed_and_back, ratio=multiplied)),
+    ("as_promised", "Quotients are off by anything up to two ulps.", Signed(scale=_two_ulps_off, ratio=quotient)),
 ):
     _register(control, _name, _flaw, _steps)
 
@@ -206,6 +211,15 @@ for _label, _reason, _two in (
         Unsigned(zero=lambda low, scale: np.rint(-low * (F(1) / scale)), ratio=multiplied),
     ),
     ("group_by_group", "One group after another.", Unsigned(ends=_ends_group_by_group)),
+    (
+        "as_promised",
+        "Quotients are off by anything up to two ulps.",
+        Unsigned(
+            scale=lambda low, high, least: quotient(np.maximum(high - low, F(least)), F(15)),
+            zero=lambda low, scale: np.rint(quotient(-low, scale)),
+            ratio=quotient,
+        ),
+    ),
     (
         "limited_before",
         "The rounded quotient is limited before the zero point is added.",

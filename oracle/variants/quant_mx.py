@@ -12,7 +12,7 @@ import numpy as np
 from oracle.formats import Rounding, cast, format_of
 from oracle.ops.quant_blocks import block_shape, in_blocks, over_blocks, scale_shape
 from oracle.signature import Array
-from oracle.variants.arithmetic import F
+from oracle.variants.arithmetic import F, quotient
 from oracle.variants.quant import coded, divided, maxima, multiplied
 from oracle.variants.variant import control, mutant
 
@@ -281,6 +281,14 @@ def _tensor_reciprocal(amax: Array, inverse: bool) -> Array:
     return F(1) / (amax * F(1 / 2688)) if inverse else amax * F(1 / 2688)
 
 
+def _promised_tensor(amax: Array, inverse: bool) -> Array:
+    return quotient(np.asarray(F(2688)), amax) if inverse else quotient(amax, F(2688))
+
+
+def _promised_block(amax: Array, t: Array, inverse: bool) -> Array:
+    return quotient(amax, F(6)) * t if inverse else quotient(quotient(amax, F(6)), t)
+
+
 def _tensor_in_two_steps(amax: Array, inverse: bool) -> Array:
     return F(448) * F(6) / amax if inverse else amax / F(448) / F(6)
 
@@ -294,6 +302,7 @@ for _label, _reason, _two in (
     ("tensor_in_two_steps", "448 and 6 are divided by in turn.", replace(TWO, tensor=_tensor_in_two_steps)),
     ("table_of_midpoints", "Codes are found by comparison with midpoints.", replace(TWO, store=by_table)),
     ("block_by_block", "One block after another.", replace(TWO, amax=_block_by_block)),
+    ("as_promised", "Quotients are off by anything up to two ulps.", TwoLevels(_promised_tensor, _promised_block)),
 ):
     _register_nvfp4(control, _label, _reason, _two)
 

@@ -10,7 +10,18 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import ORDERS, Sum, exp, exp_by_exp2, pairwise, sequential, stored, wide
+from oracle.variants.arithmetic import (
+    ORDERS,
+    Sum,
+    exp,
+    exp_by_exp2,
+    exp_promised,
+    pairwise,
+    quotient,
+    sequential,
+    stored,
+    wide,
+)
 from oracle.variants.variant import control, mutant
 
 
@@ -22,7 +33,7 @@ class Conv:
     bias_first: bool = False
     fused: bool = False
     exponential: Callable[[Array], Array] = exp
-    quotient: bool = False
+    quotient: Callable[[Array, Array], Array] | None = None
     rolling: bool = False
     turned: bool = False
     ahead: bool = False
@@ -48,7 +59,7 @@ def _activated(y: Array, activation: str, style: Conv) -> Any:
         return y
     with np.errstate(over="ignore"):
         below = 1 + style.exponential(-y)
-        return y / below if style.quotient else y * (y.dtype.type(1) / below)
+        return style.quotient(y, below) if style.quotient else y * (y.dtype.type(1) / below)
 
 
 def _windows(known: Array, length: int, width: int, style: Conv) -> Array:
@@ -138,7 +149,11 @@ CONTROLS: dict[str, tuple[Conv, str]] = {
     "bias_first": (Conv(bias_first=True), "The sum starts from the bias."),
     "fused": (Conv(fused=True), "Products are fused into the sum, which starts from the bias."),
     "rolling": (Conv(rolling=True, total=ORDERS["backwards"]), "A shift register, one step after the other."),
-    "quotient": (Conv(quotient=True, exponential=exp_by_exp2), "silu is one division."),
+    "quotient": (Conv(quotient=np.divide, exponential=exp_by_exp2), "silu is one division."),
+    "as_promised": (
+        Conv(quotient=quotient, exponential=exp_promised),
+        "silu is one division; it and the exponential are off by anything up to two ulps.",
+    ),
 }
 MUTANTS: dict[str, tuple[Conv, str]] = {
     "turned": (Conv(turned=True), "The newest input's tap comes first."),

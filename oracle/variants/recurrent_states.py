@@ -10,7 +10,19 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import ORDERS, Sum, exp, exp_by_exp2, pairwise, product, rsqrt, sequential, stored, wide
+from oracle.variants.arithmetic import (
+    ORDERS,
+    Sum,
+    exp,
+    exp_by_exp2,
+    exp_promised,
+    pairwise,
+    product,
+    rsqrt,
+    sequential,
+    stored,
+    wide,
+)
 from oracle.variants.variant import control, mutant
 
 
@@ -80,6 +92,7 @@ DELTAS: dict[str, tuple[Delta, str]] = {
     },
     "query_scaled": (Delta(query_scaled=True), "The scale goes into the query."),
     "decay_after": (Delta(decay_after=True), "The decay multiplies the prediction."),
+    "as_promised": (Delta(exponential=exp_promised), "exp is off by anything up to two ulps."),
     "beta_on_key": (Delta(beta_on_key=True, exponential=exp_by_exp2), "beta goes into the key; exp through exp2."),
 }
 WRONG_DELTAS: dict[str, tuple[Delta, str]] = {

@@ -8,7 +8,18 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import ORDERS, Sum, exp, exp_by_exp2, log, pairwise, sequential, stored, wide
+from oracle.variants.arithmetic import (
+    ORDERS,
+    Sum,
+    exp,
+    exp_by_exp2,
+    exp_promised,
+    log,
+    pairwise,
+    sequential,
+    stored,
+    wide,
+)
 from oracle.variants.softmax import largest, online
 from oracle.variants.variant import control, mutant
 
@@ -223,6 +234,7 @@ def _logarithms(operator: str, function: Any) -> None:
     for order, total in ORDERS.items():
         one(control, f"order_{order}", f"The exponentials are added in the order {order}.", total)
     one(control, "by_exp2", "exp(d) is exp2(d·log2 e).", pairwise, exp_by_exp2)
+    one(control, "as_promised", "exp is off by anything up to two ulps.", sequential, exp_promised)
     one(mutant, "maximum_from_zero", "The running maximum starts at 0.", sequential, exp, 0.0)
     one(mutant, "maximum_from_minus_fifty_thousand", "The running maximum starts at -50,000.", sequential, exp, -5e4)
     one(mutant, "last_missed", "The sum misses the last column.", lambda weight: sequential(weight[..., :-1]))

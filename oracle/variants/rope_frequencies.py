@@ -12,7 +12,7 @@ import numpy as np
 from oracle.formats import round_to
 from oracle.ops.rope_frequencies import ramp_ends
 from oracle.signature import Array
-from oracle.variants.arithmetic import exp, exp2, log
+from oracle.variants.arithmetic import exp, exp2, exp_promised, log
 from oracle.variants.variant import control, mutant
 
 Power = Callable[[Array, float], Array]
@@ -21,6 +21,11 @@ Power = Callable[[Array, float], Array]
 def by_exponential(exponent: Array, base: float) -> Array:
     """base^exponent as exp(exponent · ln base)."""
     return exp(exponent * log(np.full_like(exponent, base)))
+
+
+def as_promised(exponent: Array, base: float) -> Array:
+    """The same with an exponential that is off by anything up to two ulps."""
+    return exp_promised(exponent * log(np.full_like(exponent, base)))
 
 
 def by_exp2(exponent: Array, base: float) -> Array:
@@ -92,6 +97,7 @@ def frequencies(pairs: Array, params: dict[str, Any], way: Way) -> Array:
 WAYS: dict[str, tuple[Way, str]] = {
     "exponential": (Way(), "Powers by the exponential."),
     "exp2": (Way(power=by_exp2), "Powers by exp2."),
+    "as_promised": (Way(power=as_promised), "Powers by an exponential that is off by anything up to two ulps."),
     "power": (Way(power=by_power), "Powers are rounded once."),
     "negative_exponent": (Way(negative_exponent=True), "The exponent is negative, and there is no reciprocal."),
     "divided_last": (Way(divided_last=True, power=by_exp2), "The quotient by the factor comes last."),

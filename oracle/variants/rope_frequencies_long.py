@@ -11,7 +11,7 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import log
+from oracle.variants.arithmetic import log, quotient
 from oracle.variants.variant import control, mutant
 
 Scaled = Callable[[Array, Array], Array]
@@ -64,6 +64,7 @@ def _register(
 
 
 _register(control, "quotients", "Quotients, and natural logarithms.")
+_register(control, "as_promised", "Quotients are off by anything up to two ulps.", quotient)
 _register(control, "reciprocals", "Products with reciprocals.", lambda f, factors: f * (1 / factors))
 _register(
     control, "wavelengths", "Reciprocals of wavelengths times factors.", lambda f, factors: 1 / (factors * (1 / f))

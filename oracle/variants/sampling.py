@@ -10,7 +10,7 @@ import numpy as np
 
 from oracle.formats import round_to
 from oracle.signature import Array
-from oracle.variants.arithmetic import ORDERS, Sum, exp, exp_by_exp2, pairwise, sequential, wide
+from oracle.variants.arithmetic import ORDERS, Sum, exp, exp_by_exp2, exp_promised, pairwise, quotient, sequential, wide
 from oracle.variants.variant import control, mutant
 
 # Running sums over the last axis. Each is one order that a kernel may take.
@@ -255,6 +255,7 @@ class Heat:
 
     total: Sum = sequential
     exponential: Callable[[Array], Array] = exp
+    divide: Callable[[Any, Any], Array] = np.divide
     reciprocal: bool = False
     maximum_first: bool = False
     multiplied: bool = False
@@ -284,12 +285,12 @@ def heated(logits: Array, temperature: Array, style: Heat) -> Array:
         elif style.maximum_first:
             weight = style.exponential((x - largest) / heat)
         else:
-            scaled = x * (1 / heat) if style.reciprocal else x * heat if style.multiplied else x / heat
+            scaled = x * (1 / heat) if style.reciprocal else x * heat if style.multiplied else style.divide(x, heat)
             if style.scaled_to:
                 scaled = round_to(scaled, style.scaled_to).astype(x.dtype)
             top = scaled.max(axis=-1, keepdims=True) if scaled.size else largest
             weight = style.exponential(scaled if style.no_maximum else scaled - top)
-        share = weight / style.total(weight)
+        share = style.divide(weight, style.total(weight))
     winner = np.argmax(x, axis=-1)
     if style.last_of_equal:
         winner = x.shape[-1] - 1 - np.argmax(x[:, ::-1], axis=-1)
@@ -305,6 +306,10 @@ HEATS: dict[str, tuple[Heat, str]] = {
     },
     "reciprocal": (Heat(reciprocal=True), "The logits are multiplied by 1 / T."),
     "exp_by_exp2": (Heat(exponential=exp_by_exp2), "The exponential goes through exp2."),
+    "as_promised": (
+        Heat(exponential=exp_promised, divide=quotient),
+        "The exponential and both quotients are off by anything up to two ulps.",
+    ),
 }
 WRONG_HEATS: dict[str, tuple[Heat, str]] = {
     "multiplied": (Heat(multiplied=True), "The logits are multiplied by T."),

@@ -9,7 +9,7 @@ import numpy as np
 from oracle.error.array import ErrorBounded
 from oracle.error.fields import ROOT_THIRD, Array, plus, plus_zero, root_sum
 from oracle.error.settle import make, settle
-from oracle.formats import Rounding, format_of, round_to
+from oracle.formats import Rounding, format_of, round_to, spacing
 from oracle.numerics import underflow_error
 from oracle.vocabulary.operands import Operand
 
@@ -49,8 +49,10 @@ def round_to_format(x: Any, fmt: str, rounding: Rounding = "nearest_even") -> An
             return np.maximum(above, value - round_to(x.value - reach, target, rounding))
 
         bound = steps(settled.bound)
-        likely = np.minimum(6.0 * plus_zero(root_sum(settled.sigma, settled.common)), settled.bound)
-        sigma = steps(likely + np.zeros_like(bound))
+        deviation = plus_zero(root_sum(settled.sigma, settled.common))
+        straddling = steps(np.minimum(6.0 * deviation, settled.bound) + np.zeros_like(bound))
+        step = spacing(np.where(np.isfinite(value), np.abs(value), 0.0), target)
+        sigma = np.minimum(straddling, np.hypot(deviation, step * ROOT_THIRD))  # Q(v + e) - Q(v): e and two roundings
     return make(value, x.numerics, np.where(np.isfinite(value), bound, settled.bound), sigma)
 
 

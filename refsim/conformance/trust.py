@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from oracle.variants import VARIANTS, variants_of
 from refsim.conformance.mutation import Column, Trial
 from refsim.conformance.rules import RULES
 from refsim.conformance.verdicts import Verdict
@@ -112,7 +114,7 @@ def _inverse(share: float) -> float:
 
 
 def as_json(trials: Sequence[Trial], seed: int, count: int) -> dict[str, Any]:
-    """Scores, slack and every trial as JSON values; what is infinite is null."""
+    """Scores, slack and every trial as JSON values, which ``trials_from`` reads; what is infinite is null."""
     return {
         "schema": SCHEMA,
         "seed": seed,
@@ -137,7 +139,6 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "numerics": variant.numerics,
         "refused": trial.refused,
         "by": killed_by(trial),
-        "margin": _finite(trial.margin),
         "classes": {name: _column(column) for name, column in trial.classes.items()},
         "relations": {name: _column(column) for name, column in trial.relations.items()},
     }
@@ -145,11 +146,49 @@ def _trial(trial: Trial) -> dict[str, Any]:
 
 def _column(column: Column) -> dict[str, Any]:
     return {
+        "verdict": column.verdict.value,
         "cases": column.cases,
         "refused": column.refused_cases,
         "rule": column.rule,
+        "margin": _finite(column.margin),
+        "reach": column.reach,
+        "strain": column.strain,
         "others": {name: count for name, count in column.others.items() if count},
     }
+
+
+def trials_from(data: Mapping[str, Any]) -> list[Trial]:
+    """The trials that ``as_json`` described.
+
+    Raises
+    ------
+    KeyError
+        A variant is no longer there.
+    """
+    variants_of("")  # registers all
+    return [
+        Trial(
+            VARIANTS[entry["operator"], entry["variant"]],
+            entry["dtype"],
+            {name: _column_from(column) for name, column in entry["classes"].items()},
+            {name: _column_from(column) for name, column in entry["relations"].items()},
+        )
+        for entry in data["trials"]
+    ]
+
+
+def _column_from(data: Mapping[str, Any]) -> Column:
+    margin = float("inf") if data["margin"] is None else data["margin"]
+    return Column(
+        Verdict(data["verdict"]),
+        data["cases"],
+        data["refused"],
+        margin,
+        data["reach"],
+        data["strain"],
+        data["rule"],
+        Counter(data["others"]),
+    )
 
 
 def _finite(number: float) -> float | None:

@@ -1,11 +1,12 @@
 """What trials come to: scores of every rule, tiers of the judge, and the slack of its bounds."""
 
 import functools
+import json
 
 from oracle.variants import variants_of
 from refsim.conformance.mutation import Column, Trial, trials
 from refsim.conformance.rules import RULES
-from refsim.conformance.trust import as_json, killed_by, scores, slacks
+from refsim.conformance.trust import as_json, killed_by, scores, slacks, trials_from
 from refsim.conformance.verdicts import Verdict
 
 
@@ -64,8 +65,9 @@ def test_the_bound_of_rmsnorm_is_used_and_not_exceeded():
     assert next(slack for slack in slacks(tried()) if slack.dtype == "float32").bound < 20.0
 
 
-def test_json_holds_every_trial_with_every_class():
-    data = as_json(tried(), 0, 24)
+def test_json_holds_every_trial_and_is_read_back():
+    data = json.loads(json.dumps(as_json(tried(), 0, 24), allow_nan=False))
+    assert trials_from(data) == list(tried())
     assert data["schema"] == "refsim-mutants/1"
     assert list(data["rules"]) == list(RULES)
     assert len(data["trials"]) == len(tried())
