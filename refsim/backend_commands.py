@@ -11,7 +11,7 @@ import click
 
 from oracle.cases import LAYOUTS
 from refsim.conformance.backends import UsageError, load_backend
-from refsim.conformance.backends.library import LibraryBackend
+from refsim.conformance.backends.library import DEVICES, LibraryBackend
 from refsim.conformance.backends.loading import GROUP
 from refsim.conformance.backends.skeleton import write_skeleton
 from refsim.destinations import Destination
@@ -58,17 +58,20 @@ def described(name: str, spec: str) -> dict[str, Any]:
         loaded = load_backend(spec, [], "sim:sm_90")
     except UsageError as error:
         return {"name": name, "available": False, "reason": str(error), "operators": []}
-    rows: dict[tuple[str, str], list[str]] = {}
-    for row in loaded.capabilities():
-        rows.setdefault((row.operator, row.kernel), []).append(row.dtype)
-    layouts = list(getattr(loaded, "layouts", LAYOUTS))
-    details = (
-        {key: served.limits() for key, served in loaded.rows.items()} if isinstance(loaded, LibraryBackend) else {}
-    )
-    operators = [
-        {"operator": key[0], "kernel": key[1], "dtypes": dtypes, "layouts": layouts, "only": {}, **details.get(key, {})}
-        for key, dtypes in rows.items()
-    ]
+    if isinstance(loaded, LibraryBackend):
+        operators = [
+            {"operator": row.operator, "kernel": row.function, "dtypes": list(row.dtypes), **row.limits()}
+            for row in loaded.rows.values()
+        ]
+    else:
+        rows: dict[tuple[str, str], list[str]] = {}
+        for one in loaded.capabilities():
+            rows.setdefault((one.operator, one.kernel), []).append(one.dtype)
+        layouts = list(getattr(loaded, "layouts", LAYOUTS))
+        operators = [
+            {"operator": operator, "kernel": kernel, "dtypes": dtypes, "layouts": layouts}
+            for (operator, kernel), dtypes in rows.items()
+        ]
     absent = dict(getattr(loaded, "absent", {}))
     return {"name": name, "available": True, "device": loaded.device, "operators": operators, "absent": absent}
 
@@ -80,7 +83,10 @@ def text_of(found: dict[str, Any]) -> str:
     lines = [f"{found['name']} on {found['device']}"]
     for one in found["operators"]:
         layouts = "" if one["layouts"] == list(LAYOUTS) else f"; {', '.join(one['layouts'])}"
-        only = "".join(f"; {name} {' or '.join(map(str, values))} only" for name, values in one["only"].items())
+        limits = dict(one.get("only", {}))
+        if len(one.get("devices", DEVICES)) < len(DEVICES):
+            limits["on"] = one["devices"]
+        only = "".join(f"; {name} {' or '.join(map(str, values))} only" for name, values in limits.items())
         lines.append(f"  {one['operator']:28} {one['kernel']:32} {', '.join(one['dtypes'])}{layouts}{only}")
     for why in dict.fromkeys(found["absent"].values()):
         names = [name for name, reason in found["absent"].items() if reason == why]

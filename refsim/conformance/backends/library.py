@@ -21,11 +21,14 @@ import numpy as np
 
 from oracle.cases import LAYOUTS
 from oracle.numerics import NUMERICS, Numerics
-from oracle.operator import find_operator
+from oracle.operator import OPERATORS, find_operator
 from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised, usual_numerics
 from refsim.conformance.backends.functions import Call
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+UNKNOWN = "its adapter knows no function for it"
+NO_GRAPH = "its steps depend on values, so it is no one graph"
+DEVICES = ("cpu", "cuda")
 CONTIGUOUS = ("contiguous", "misaligned")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Inputs = Mapping[str, np.ndarray[Any, Any] | None]
@@ -71,6 +74,10 @@ class Served:
         The arithmetic that is promised, of the dtype.
     refuses : function, optional
         Why arrays and parameters are not served, or None.
+    devices : tuple of str
+        Kinds of devices that the function has kernels for, of ``cpu`` and ``cuda``.
+    compiles : bool
+        Whether it can be compiled as a whole: none of its steps depends on an array's values.
     """
 
     operator: str
@@ -81,10 +88,13 @@ class Served:
     layouts: tuple[str, ...] = tuple(LAYOUTS)
     numerics: Callable[[str], Numerics] = usual
     refuses: Callable[[Inputs, Mapping[str, Any]], str | None] | None = None
+    devices: tuple[str, ...] = DEVICES
+    compiles: bool = True
 
     def limits(self) -> dict[str, Any]:
-        """Layouts, and values of parameters where not all are served, as JSON values."""
-        return {"layouts": list(self.layouts), "only": {name: list(values) for name, values in self.only.items()}}
+        """Layouts, devices, and values of parameters where not all are served, as JSON values."""
+        only = {name: list(values) for name, values in self.only.items()}
+        return {"layouts": list(self.layouts), "devices": list(self.devices), "only": only}
 
     def refusal(self, inputs: Inputs, params: Mapping[str, Any]) -> str | None:
         """Why a case is not served, or None."""
@@ -159,7 +169,7 @@ class LibraryBackend:
     rows : iterable of Served
         What it serves.
     absent : mapping of str to str
-        Why it serves no operator of that name.
+        Why it serves no operator of that name; what is neither served nor named gets a reason that says no more.
     deterministic : bool
         Whether a second run is promised to give the same bits.
     """
@@ -176,7 +186,9 @@ class LibraryBackend:
         self.arrays = arrays
         self.device = arrays.device
         self.rows: dict[tuple[str, str], Served] = {(row.operator, row.function): row for row in rows}
-        self.absent = dict(absent)
+        served = {row.operator for row in self.rows.values()}
+        others = {name: UNKNOWN for name in OPERATORS if name not in served}
+        self.absent = {**others, **absent}
         self.deterministic = deterministic
         self.calls = {key: Call(row.call, find_operator(row.operator)) for key, row in self.rows.items()}
 
@@ -187,13 +199,25 @@ class LibraryBackend:
         return LibraryBackend(self.name, self.arrays.on(device), self.rows.values(), self.absent, self.deterministic)
 
     def variant(self, name: str, word: str, change: Callable[[Served], Callable[..., Any]]) -> LibraryBackend:
-        """A backend of the same functions after a ``change``; ``word`` stands before their names."""
-        rows = [replace(row, function=f"{word} {row.function}", call=change(row)) for row in self.rows.values()]
-        return LibraryBackend(name, self.arrays, rows, self.absent, self.deterministic)
+        """The same functions after a ``change``, those that compile; ``word`` stands before their names."""
+        rows = [
+            replace(row, function=f"{word} {row.function}", call=change(row))
+            for row in self.rows.values()
+            if row.compiles
+        ]
+        whole = {row.operator for row in rows}
+        apart = {row.operator: NO_GRAPH for row in self.rows.values() if row.operator not in whole}
+        return LibraryBackend(name, self.arrays, rows, {**self.absent, **apart}, self.deterministic)
 
     def capabilities(self) -> list[Capability]:
-        """Every operator, function and dtype."""
-        return [Capability(row.operator, row.function, dtype) for row in self.rows.values() for dtype in row.dtypes]
+        """Every operator, function and dtype on this kind of device."""
+        kind = self.device.partition(":")[0]
+        return [
+            Capability(row.operator, row.function, dtype)
+            for row in self.rows.values()
+            if kind in row.devices
+            for dtype in row.dtypes
+        ]
 
     def numerics(self, operator: str, kernel: str, dtype: str) -> Numerics:
         """What the function promises."""

@@ -50,6 +50,10 @@ def backend():
     def first(x):
         return np.argmax(x, axis=-1).astype(np.int32)
 
+    @table.serves("mean", "average", ("float32",), devices=("cuda",), compiles=False)
+    def average(x):
+        return np.mean(x, axis=-1)
+
     @table.serves("cumsum", "scan", refuses=lambda inputs, params: "one row only" if len(inputs["x"]) != 1 else None)
     def scan(x):
         return np.cumsum(x, axis=-1)
@@ -61,8 +65,11 @@ def test_what_is_served_is_data(backend):
     rows = [(row.operator, row.kernel, row.dtype) for row in backend.capabilities()]
     assert rows[:2] == [("argmax", "first", "float32"), ("argmax", "first", "float64")]
     assert [dtype for _, kernel, dtype in rows if kernel == "scan"] == list(find_operator("cumsum").dtypes)
-    limits = backend.rows["argmax", "first"].limits()
-    assert limits == {"layouts": ["contiguous", "misaligned"], "only": {"ties": ["lowest"]}}
+    assert backend.rows["argmax", "first"].limits() == {
+        "layouts": ["contiguous", "misaligned"],
+        "devices": ["cpu", "cuda"],
+        "only": {"ties": ["lowest"]},
+    }
 
 
 @pytest.mark.parametrize(
@@ -86,12 +93,17 @@ def test_what_is_served_runs_in_the_librarys_scope(backend):
 
 
 def test_an_operator_that_the_library_lacks_is_unsupported_with_the_reason(backend):
-    (result,) = check(backend, ["softmax"], ["float32"], required=True).results
-    assert result.verdict is Verdict.UNSUPPORTED
-    assert result.reason == "backend plain serves no softmax in float32: there is none"
+    results = check(backend, ["softmax", "matmul"], ["float32"], required=True).results
+    assert [result.verdict for result in results] == [Verdict.UNSUPPORTED] * 2
+    assert [result.reason for result in results] == [
+        "backend plain serves no softmax in float32: there is none",
+        "backend plain serves no matmul in float32: its adapter knows no function for it",
+    ]
 
 
 def test_devices(backend):
+    assert "mean" not in {row.operator for row in backend.capabilities()}
+    assert "mean" in {row.operator for row in backend.on("cuda:0").capabilities()}
     assert as_backend(backend, "plain", [], "sim:sm_90") is backend
     assert as_backend(backend, "plain", [], "cuda:0").device == "cuda:0"
     with pytest.raises(UsageError, match="no cuda:1 here"):
@@ -101,12 +113,14 @@ def test_devices(backend):
 def test_a_variant_is_the_same_rows_by_other_functions(backend):
     changed = backend.variant("plain-twice", "twice", lambda row: row.call)
     assert next(row.kernel for row in changed.capabilities()) == "twice first"
-    assert changed.absent == backend.absent
+    assert ("mean", "twice average") not in changed.rows
+    assert changed.absent == {**backend.absent, "mean": "its steps depend on values, so it is no one graph"}
 
 
 @pytest.mark.parametrize(
     ("module", "library", "attributes"),
     [
+        ("torch", "torch", ("backend", "compiled_backend")),
         ("jax", "jax", ("backend", "jit_backend")),
         ("onnxruntime", "onnxruntime", ("backend",)),
     ],
@@ -116,8 +130,11 @@ def test_every_operator_is_served_or_absent_with_a_reason(module, library, attri
     for attribute in attributes:
         found = load_backend(f"{PACKAGE}.{module}:{attribute}", [], "sim:sm_90")
         served = {row.operator for row in found.capabilities()}
+        assert served
         assert not served & set(found.absent)
-        assert served | set(found.absent) == {record.name for record in all_operators()}
+        assert {operator for operator, _ in found.rows} | set(found.absent) == {
+            record.name for record in all_operators()
+        }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Why PyTorch serves no operator of some names: no function of it says the same."""
+
+from __future__ import annotations
+
+from refsim.conformance.backends.library import by_operator
+
+ABSENT = by_operator(
+    {
+        "PyTorch draws its random numbers itself; no sampler of it takes them": (
+            "sample_top_k",
+            "sample_top_p",
+            "sample_min_p",
+            "sample_top_k_top_p",
+            "speculative_chain",
+        ),
+        "torch.nn.attention.varlen.varlen_attn, for packed sequences and pages, has CUDA kernels only, for 16 bits": (
+            "attention_varlen",
+            "paged_attention_decode",
+            "paged_attention_decode_quantised",
+            "paged_attention_prefill",
+            "mla_decode",
+            "mla_prefill",
+        ),
+        "PyTorch has no function that merges parts of an attention": ("merge_attention_states",),
+        "torch.distributed has a process per rank, and a backend is one process": (
+            "all_gather",
+            "all_reduce",
+            "all_reduce_rmsnorm",
+            "all_to_all",
+            "reduce_scatter",
+        ),
+        "PyTorch leaves formats of small blocks to torchao": (
+            "quantise_int4",
+            "quantise_uint4",
+            "quantise_mx",
+            "quantise_nvfp4",
+            "rmsnorm_dynamic_quant",
+            "silu_and_mul_dynamic_quant",
+        ),
+        "torch.nn.functional.scaled_mm takes scales of blocks in the order of its CUDA kernels only": (
+            "matmul_a4w4_mxfp4",
+            "matmul_a4w4_nvfp4",
+            "matmul_a8w8_block_scaled",
+        ),
+        "PyTorch's weights of 4 bits have zero points as bfloat16 numbers, and a layout of their kernel": (
+            "matmul_w4a16",
+        ),
+        "PyTorch has no cache in this layout": ("reshape_and_cache_per_token", "reshape_and_cache_quantised"),
+        "PyTorch has no function that pads and shuffles scales": ("shuffle_scale",),
+        "PyTorch has no function for routed experts but grouped_mm, which grouped_matmul judges": (
+            "fused_experts",
+            "moe_align_block_size",
+        ),
+        "PyTorch has no recurrence of this kind as a function": ("gated_delta_rule", "selective_scan"),
+    }
+)
