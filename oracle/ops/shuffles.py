@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
 from oracle.operator import operator
-from oracle.signature import Array, Floats, Output, Range
+from oracle.signature import Array, DtypeOf, Floats, Output, Range
 from oracle.vocabulary import stepped
 
 WEIGHTS = ("float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "int8")
@@ -83,44 +83,55 @@ def unshuffled_weight(shuffled: Any, inner: int, vector: int) -> Any:
 
 TILES = {"aiter": (256, 8), "cublas": (128, 4)}
 """Rows and groups that scales are padded to a multiple of, by layout."""
+ScaleTiles: TypeAlias = Literal["aiter", "cublas"]
+
+
+def _axes(layout: str, m: int, g: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Axes of (m, g) scales, and the order that they are laid out in."""
+    if layout == "aiter":
+        return (m // 32, 2, 16, g // 8, 2, 4), (0, 3, 5, 2, 4, 1)
+    return (m // 128, 4, 32, g // 4, 4), (0, 3, 2, 1, 4)
 
 
 def unshuffled_scale(shuffled: Any, layout: str) -> Any:
     """Scales of one of the layouts in `TILES` as rows, padding and all."""
     m, g = shuffled.shape
-    if layout == "aiter":
-        axes = np.transpose(shuffled.reshape(m // 32, g // 8, 4, 16, 2, 2), (0, 5, 3, 1, 4, 2))
-    else:
-        axes = np.transpose(shuffled.reshape(m // 128, g // 4, 32, 4, 4), (0, 3, 2, 1, 4))
-    return axes.reshape(m, g)
+    shape, order = _axes(layout, m, g)
+    return np.transpose(shuffled.reshape([shape[axis] for axis in order]), np.argsort(order)).reshape(m, g)
 
 
 @operator(family="quant", dtypes=SCALES)
 def shuffle_scale(
     scale: Annotated[Array, Floats("rows groups")],
     *,
-    padding: Literal["one", "any"] = "any",
+    layout: ScaleTiles = "aiter",
+    padding: Literal["one", "zero", "any"] = "any",
+    dtype: Annotated[str, DtypeOf("scale")],
 ) -> Annotated[Array, Output("shuffled", like="scale")]:
-    """Scales padded to 256 × 8: ``(m/32, 2, 16, g/8, 2, 4) → (m/32, g/8, 4, 16, 2, 2)``, axes 0, 3, 5, 2, 4, 1.
+    """Scales padded to whole tiles: axes ``(m/32, 2, 16, g/8, 2, 4)`` of (m, g) in the order 0, 3, 5, 2, 4, 1.
 
     Parameters
     ----------
     scale : array (rows, groups)
         float8_e8m0fnu or float8_e4m3fn.
-    padding : "one" or "any"
-        What stands where there is no scale: 1 (byte 127 of float8_e8m0fnu), or anything (AITER, which leaves memory
-        as it was).
+    layout : "aiter" or "cublas"
+        ``aiter``: as above, rows filled up to a multiple of 256 and groups to one of 8. ``cublas``: axes
+        (m/128, 4, 32, g/4, 4) in the order 0, 3, 2, 1, 4, filled up to 128 × 4 (cuBLAS, CUTLASS, FlashInfer, torchao).
+    padding : "one", "zero" or "any"
+        What stands where there is no scale: 1 (byte 127 of float8_e8m0fnu), byte 0 (2**-127 in float8_e8m0fnu;
+        torchao, Transformer Engine), or anything (AITER, which leaves memory as it was).
 
     Returns
     -------
     shuffled : array (m, g)
-        rows filled up to a multiple of 256, groups to one of 8; the elements in the order of the new axes.
+        rows and groups filled up; the elements in the order of the new axes.
 
     Notes
     -----
     Rounding points: none.
 
-    Source: AITER, ``aiter/utility/fp4_utils.py``, ``e8m0_shuffle``.
+    Source: AITER, ``aiter/utility/fp4_utils.py``, ``e8m0_shuffle``; cuBLAS 12.9, section "1D block scaling factors
+    layout"; torchao, ``to_blocked``.
 
     Examples
     --------
@@ -128,15 +139,20 @@ def shuffle_scale(
     >>> scale = np.exp2(np.arange(8.0))[np.newaxis].astype(ml_dtypes.float8_e8m0fnu)
     >>> shuffle_scale(scale, padding="one").reshape(-1)[[0, 2, 64, 66]]
     array([ 1., 16.,  2., 32.])
+    >>> shuffle_scale(scale, layout="cublas", padding="one").reshape(-1)[[0, 1, 512, 513]]
+    array([ 1.,  2., 16., 32.])
     """
     rows, groups = scale.shape
-    m, g = -(-rows // 256) * 256, -(-groups // 8) * 8
+    high, wide = TILES[layout]
+    m, g = -(-rows // high) * high, -(-groups // wide) * wide
+    shape, order = _axes(layout, m, g)
 
     def ordered(padded: Any) -> Any:
-        return np.transpose(padded.reshape(m // 32, 2, 16, g // 8, 2, 4), (0, 3, 5, 2, 4, 1)).reshape(m, g)
+        return np.transpose(padded.reshape(shape), order).reshape(m, g)
 
     edges = (0, m - rows), (0, g - groups)
-    shuffled: Array = ordered(np.pad(scale, edges, constant_values=1.0))
+    filler = 1.0 if padding != "zero" else 2.0**-127 if dtype == "float8_e8m0fnu" else 0.0
+    shuffled: Array = ordered(np.pad(scale, edges, constant_values=filler))
     if padding == "any":
         absent = ordered(np.pad(np.zeros(scale.shape, bool), edges, constant_values=True))
         shuffled = stepped(shuffled, lambda end: end, absent)

@@ -84,18 +84,28 @@ def _last_stay(x: Array, new: Array) -> Array:
     return np.concatenate([new.reshape(-1)[: new.size - 40], x.reshape(-1)[max(new.size - 40, 0) :]]).reshape(x.shape)
 
 
+def _padded_and(scale: Array, layout: str, padding: str, order: Order) -> Array:
+    """Scales filled up, then in another order."""
+    rows, groups = scale.shape
+    high, wide = {"aiter": (256, 8), "cublas": (128, 4)}[layout]
+    m, g = -(-rows // high) * high, -(-groups // wide) * wide
+    padded = np.full((m, g), 1.0 if padding == "one" else 2.0, scale.dtype)
+    if padding == "zero":
+        padded = np.zeros((m, g), np.uint8).view(scale.dtype)
+    padded[:rows, :groups] = scale
+    if layout == "aiter":
+        return order(padded, (m // 32, 2, 16, g // 8, 2, 4), (0, 3, 5, 2, 4, 1))
+    return order(padded, (m // 128, 4, 32, g // 4, 4), (0, 3, 2, 1, 4))
+
+
 def _register(kind: Callable[..., Any], name: str, flaw: str, order: Order) -> None:
     def shuffle_weight(weight: Array, *, inner: int, vector: int) -> Array:
         n, k = weight.shape
         shape = n // 16, 16, k // (2 * inner), 2 * inner // vector, vector
         return order(np.ascontiguousarray(weight), shape, (0, 2, 3, 1, 4))
 
-    def shuffle_scale(scale: Array, *, padding: str) -> Array:
-        rows, groups = scale.shape
-        m, g = -(-rows // 256) * 256, -(-groups // 8) * 8
-        padded = np.full((m, g), 1.0 if padding == "one" else 2.0, scale.dtype)
-        padded[:rows, :groups] = scale
-        return order(padded, (m // 32, 2, 16, g // 8, 2, 4), (0, 3, 5, 2, 4, 1))
+    def shuffle_scale(scale: Array, *, layout: str, padding: str) -> Array:
+        return _padded_and(scale, layout, padding, order)
 
     for operator, function in (("shuffle_weight", shuffle_weight), ("shuffle_scale", shuffle_scale)):
         function.__doc__ = flaw
@@ -106,3 +116,17 @@ for _name, _flaw, _order in WAYS:
     _register(control, _name, _flaw, _order)
 for _name, _flaw, _order in ELSEWHERE:
     _register(mutant, _name, _flaw, _order)
+
+
+@mutant("shuffle_scale")
+def quarters_apart(scale: Array, *, layout: str, padding: str) -> Array:
+    """In cuBLAS's tiles, rows i, i + 32, i + 64 and i + 96 do not lie side by side."""
+    if layout == "aiter":
+        return _padded_and(scale, layout, padding, _transposed)
+    return _padded_and(scale, layout, padding, lambda x, shape, axes: _transposed(x, shape, (0, 3, 1, 2, 4)))
+
+
+@mutant("shuffle_scale")
+def padding_of_twos(scale: Array, *, layout: str, padding: str) -> Array:
+    """Whatever padding is asked for, it is filled with 2."""
+    return _padded_and(scale, layout, "twos", _transposed)

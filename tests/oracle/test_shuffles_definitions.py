@@ -43,6 +43,21 @@ def test_each_scale_goes_to_its_place_and_padding_is_free():
     assert Judge(filled).judge(got.reshape(512, 16).astype(ml_dtypes.float8_e8m0fnu)).verdict is Verdict.FAIL
 
 
+@pytest.mark.parametrize(("rows", "groups"), [(130, 5), (128, 4), (1, 1)])
+def test_scales_for_cublas_go_to_tiles_of_512(rows, groups):
+    exponents = np.random.default_rng(rows).integers(-20, 20, (rows, groups))
+    scale = np.exp2(exponents.astype(np.float32)).astype(ml_dtypes.float8_e8m0fnu)
+    shuffled = find_operator("shuffle_scale")(scale, layout="cublas", padding="zero")
+    high, wide = -(-rows // 128), -(-groups // 4)
+    assert shuffled.shape == (128 * high, 4 * wide)
+    wanted = np.full(512 * high * wide, 2.0**-127)
+    for row in range(rows):
+        for group in range(groups):
+            tile = row // 128 * wide + group // 4
+            wanted[tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + group % 4] = scale[row, group]
+    assert shuffled.reshape(-1).tolist() == wanted.tolist()
+
+
 def test_refusals():
     with pytest.raises(InputError, match="a matrix of 20×32 has no whole tiles of 16×32; pad it"):
         find_operator("shuffle_weight")(np.zeros((20, 32), np.int8))

@@ -60,14 +60,16 @@ def _random_weight(rng: np.random.Generator) -> Structure:
     return _weight(rows, cols, pick(rng, (16, 32)), pick(rng, (8, 16)), "random", "contiguous")
 
 
-def _scale(rows: int, groups: int, name: str, layout: str, padding: str) -> Structure:
-    return Structure({"rows": rows, "groups": groups}, name, layout, {"padding": padding})
+PADDINGS = ("one", "any", "zero")
+
+
+def _scale(rows: int, groups: int, name: str, layout: str, padding: str, tiles: str) -> Structure:
+    return Structure({"rows": rows, "groups": groups}, name, layout, {"padding": padding, "layout": tiles})
 
 
 def _random_scale(rng: np.random.Generator) -> Structure:
-    return _scale(
-        int(rng.integers(0, 300)), int(rng.integers(1, 20)), "random", "contiguous", pick(rng, ("one", "any"))
-    )
+    rows, groups = int(rng.integers(0, 300)), int(rng.integers(1, 20))
+    return _scale(rows, groups, "random", "contiguous", pick(rng, PADDINGS), pick(rng, ("aiter", "cublas")))
 
 
 RECIPES = {
@@ -81,7 +83,12 @@ RECIPES = {
     ),
     "shuffle_scale": Recipe(
         {name: _draw("scale", name) for name in NAMES},
-        tuple(_scale(*SIZES[at % 10], NAMES[at % 7], LAYOUTS[at * 3 % 5], ("one", "any")[at % 2]) for at in range(22)),
+        tuple(
+            _scale(
+                *SIZES[at % 10], NAMES[at % 7], LAYOUTS[at * 3 % 5], PADDINGS[at % 3], ("aiter", "cublas")[at // 3 % 2]
+            )
+            for at in range(24)
+        ),
         _random_scale,
     ),
 }
