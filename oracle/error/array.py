@@ -358,11 +358,11 @@ def exact(array: ArrayLike, numerics: Numerics) -> ErrorBounded:
         raise UnsupportedOperationError("exact() got an ErrorBounded array; it lifts plain arrays.")
     value = np.asarray(array)
     value = value if value.dtype == np.float64 else value.astype(np.float64)
-    if numerics.is_float64:
-        return ErrorBounded(value, numerics)
-    with np.errstate(all="ignore"):
-        off = np.not_equal(round_exactly(value, numerics), value) & ~np.isnan(value)
-    result = ErrorBounded(value, numerics, pending=bool(off.any()))
+    result = ErrorBounded(value, numerics)
+    if not numerics.is_float64:
+        with np.errstate(all="ignore"):
+            off = np.not_equal(round_exactly(value, numerics), value) & ~np.isnan(value)
+        result.pending = bool(off.any())
     if numerics.flush_to_zero:
         size = np.abs(value)
         flushed = np.where(size < numerics.format.min_normal, size, 0.0)

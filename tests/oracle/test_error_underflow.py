@@ -202,3 +202,13 @@ def test_subnormal_weights_times_enormous_values(size: float) -> None:
     assert_honest(result, weight @ v / total, "divided last")
     assert_honest(result, (weight / total) @ v, "divided first")
     assert (result.bound <= 41 * 2.0**-149 * max(1.0, np.abs(v).max())).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_flushed_input_is_zero_in_what_it_is_multiplied_by(dtype: str) -> None:
+    numerics = NUMERICS[dtype].with_changes(name="flushing", flush_to_zero=True)
+    x = np.array([0.75, 3.0]) * FORMATS[dtype].min_normal
+    for factors in ((x, 1000.0, 2.0), (1000.0, 2.0, x)):
+        result = envelope(chain(*(exact(np.asarray(factor), numerics) for factor in factors)), dtype)
+        assert result.bound[0] >= result.value[0] > FORMATS[dtype].min_normal
+        assert result.bound[1] < 0.01 * result.value[1]
