@@ -151,8 +151,7 @@ class Report:
     processes, why_one_process
         In how many processes the blocks ran, and where it was one, why.
     counters
-        `refsim.counters.Counters`, if the launch was asked to count and its threads did not have to run one at a time;
-        else None.
+        `refsim.counters.Counters`, if the launch was asked to count, and within the limits of the device.
     raised
         The first exception that a thread raised with ``raise`` or ``assert``; else None.
     """

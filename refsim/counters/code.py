@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 from refsim.counters.mix import Mix, mix_of
 from refsim.dialect import (
@@ -44,11 +45,31 @@ class Tables:
         Lines of branches, by number.
     widths
         Bytes of one access, by site of a pointer access; accesses of a vector are all as wide as the vector.
+    stepwise
+        Whether the code is one of groups that take turns. Then, too:
+    inside
+        For each loop the loops in it.
+    waiting
+        Loops that may wait for another thread.
+    trips
+        Loops by the piece that is the beginning of a trip.
+    tests
+        Those pieces by the number of the branch that the loop's test is.
+    loops_of_pieces, loops_of_splits, loops_of_sites
+        The loops around each, from the outermost.
     """
 
     pieces: list[Piece] = field(default_factory=list)
     splits: list[Place | None] = field(default_factory=list)
     widths: dict[int, int] = field(default_factory=dict)
+    stepwise: bool = False
+    inside: list[list[int]] = field(default_factory=list)
+    waiting: set[int] = field(default_factory=set)
+    trips: dict[int, int] = field(default_factory=dict)
+    tests: dict[int, int] = field(default_factory=dict)
+    loops_of_pieces: list[tuple[int, ...]] = field(default_factory=list)
+    loops_of_splits: list[tuple[int, ...]] = field(default_factory=list)
+    loops_of_sites: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 class CountingCode(LaneCode):
@@ -70,7 +91,8 @@ class CountingGenerator(CodeGenerator):
 
     def generate(self) -> CountingCode:
         """Produce the function, with its tables."""
-        self.tables = Tables()
+        self.tables = Tables(stepwise=self.stepwise)
+        self.loops: tuple[int, ...] = ()  # around the statement at hand
         self.piece: Piece | None = None
         self.line: Place | None = self.program.place
         self.vectors: dict[Expr, tuple[int, set[int]]] = {}
@@ -87,6 +109,7 @@ class CountingGenerator(CodeGenerator):
             self.piece = {}
             self.emit(f"B.counts.run(S, {len(self.tables.pieces)})")
             self.tables.pieces.append(self.piece)
+            self.tables.loops_of_pieces.append(self.loops)
         self.piece.setdefault(self.line, Counter()).update(mix)
 
     def block(self, body: list[Stmt]) -> None:
@@ -122,12 +145,45 @@ class CountingGenerator(CodeGenerator):
         mix: Mix = Counter() if loop.condition is None else mix_of(loop.condition)
         mix["branch", ""] += 1
         self.count(mix)
+        self.tables.trips[len(self.tables.pieces) - 1] = self.loops[-1]
         self.piece = None
+
+    def _loop(self, s: Loop) -> None:
+        number = len(self.tables.inside)
+        for outer in self.loops:
+            self.tables.inside[outer].append(number)
+        self.tables.inside.append([])
+        if not s.step:
+            self.tables.waiting.add(number)
+        self.loops += (number,)
+        super()._loop(s)
+        self.loops = self.loops[:-1]
+
+    def site(
+        self, place: Place, action: str, noun: str, array: Expr | None = None, atomic: bool = False, **more: Any
+    ) -> int:
+        """Number of a new site."""
+        number = super().site(place, action, noun, array, atomic, **more)
+        self.tables.loops_of_sites[number] = self.loops
+        return number
+
+    def decided(self, yes: str) -> None:
+        """Tell which way a thread goes that runs alone: `split` is called where a set is divided only."""
+        if self.stepwise:
+            self.emit(f"B.counts.decides(S, {yes}, {len(self.tables.splits)})")
+
+    def entered(self) -> None:
+        """Tell that a thread goes into a loop."""
+        branch = len(self.tables.splits) - 1
+        self.tables.tests[branch] = next(p for p, loop in self.tables.trips.items() if loop == self.loops[-1])
+        if self.stepwise:
+            self.emit(f"B.counts.enters(S, {branch})")
 
     def split(self, yes: str, no: str) -> None:
         """Count the warps that a branch divides."""
         self.emit(f"B.counts.split(S, {yes}, {no}, {len(self.tables.splits)})")
         self.tables.splits.append(self.line)
+        self.tables.loops_of_splits.append(self.loops)
 
     # ------------------------------------------------------------------------------- widths of pointer accesses
 

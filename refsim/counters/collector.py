@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +57,19 @@ class Collector:
         """A branch sent some lanes of a set one way and some the other."""
         self.splits[branch] += self.warps(yes) + self.warps(no) - self.warps(lanes)
 
+    def content(self, lanes: LaneSet, data: Any, address: Any) -> bytes:
+        """What a cell holds before and after an atomic operation; nothing where that is not asked for."""
+        return b""
+
+    def updated(self, memory: Any, lanes: LaneSet, address: Any, before: bytes, after: bytes) -> None:
+        """An atomic operation is done."""
+
+    def met(self, lanes: Iterable[int]) -> None:
+        """Groups that take turns go on from a barrier together."""
+
+    def finish(self) -> None:
+        """The batch has ended."""
+
     # ------------------------------------------------------------------------------------------- accesses
 
     def _tally(self, site: int, space: str, kind: str, lanes: LaneSet, width: int) -> Traffic:
@@ -76,7 +90,9 @@ class Collector:
         first = address if type(address) is int else int(address.flat[0])
         return 0 if first % width else width
 
-    def global_access(self, lanes: LaneSet, address: Any, item: int, site: int, space: str, kind: str) -> None:
+    def global_access(
+        self, memory: Any, lanes: LaneSet, address: Any, item: int, site: int, space: str, kind: str
+    ) -> None:
         """Loads or stores of a set at addresses in bytes, counted from the beginning of an allocation."""
         width = self._whole(site, address, item)
         if not width:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from refsim.counters.by_thread import ThreadCollector
 from refsim.counters.collector import Collector
 from refsim.counters.memory import CountingGlobalMemory, CountingLocalMemory, CountingSharedMemory
 from refsim.counters.mix import flops
@@ -37,12 +38,15 @@ class Counting:
 
     def collector(self, batch: Any) -> Collector:
         """Counts of a new batch."""
-        return Collector(batch, batch.run.code.tables)
+        tables = batch.run.code.tables
+        return ThreadCollector(batch, tables) if tables.stepwise else Collector(batch, tables)
 
     def result(self, run: Any) -> Counters:
         """The counters of a launch that has ended."""
         total = Counters(kernel=run.code.program.name, device=run.report_out.device, warp_size=run.device.warp_size)
         lines: dict[Place, Counts] = {}
+        for batch in run.batches:
+            batch.counts.finish()
         local = [memory for batch in run.batches for memory in batch.counts.local]
         in_memory = {memory.label for memory in local if memory.varies}
         registers = {memory.label for memory in local} - in_memory

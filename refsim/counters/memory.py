@@ -28,13 +28,13 @@ class CountingGlobalMemory(GlobalMemory):
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> Any:
         """See `Memory.read`."""
         where, item = self._bytes(view, address)
-        lanes.batch.counts.global_access(lanes, where, item, site, self.kind_of_space, "load")
+        lanes.batch.counts.global_access(self, lanes, where, item, site, self.kind_of_space, "load")
         return super().read(lanes, view, address, site)
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """See `Memory.write`."""
         where, item = self._bytes(view, address)
-        lanes.batch.counts.global_access(lanes, where, item, site, "global", "store")
+        lanes.batch.counts.global_access(self, lanes, where, item, site, "global", "store")
         super().write(lanes, view, address, value, site)
 
     def atomic(
@@ -42,8 +42,12 @@ class CountingGlobalMemory(GlobalMemory):
     ) -> Any:
         """See `Memory.atomic`."""
         where, item = self._bytes(view, address)
-        lanes.batch.counts.atomic(self, lanes, where, item, site)
-        return super().atomic(lanes, view, address, op, args, site, used)
+        counts = lanes.batch.counts
+        counts.atomic(self, lanes, where, item, site)
+        before = counts.content(lanes, view.data, address)
+        result = super().atomic(lanes, view, address, op, args, site, used)
+        counts.updated(self, lanes, where, before, counts.content(lanes, view.data, address))
+        return result
 
 
 class CountingSharedMemory(SharedMemory):
@@ -81,8 +85,12 @@ class CountingSharedMemory(SharedMemory):
         self, lanes: LaneSet, view: View, address: Any, op: str, args: tuple[Any, ...], site: int, used: bool
     ) -> Any:
         """See `Memory.atomic`."""
-        lanes.batch.counts.atomic(self, lanes, address * self.word, self.word, site)
-        return super().atomic(lanes, view, address, op, args, site, used)
+        counts, flat = lanes.batch.counts, self._flat_address(lanes, address)
+        counts.atomic(self, lanes, address * self.word, self.word, site)
+        before = counts.content(lanes, view.data, flat)
+        result = super().atomic(lanes, view, address, op, args, site, used)
+        counts.updated(self, lanes, address * self.word, before, counts.content(lanes, view.data, flat))
+        return result
 
 
 class CountingLocalMemory(LocalMemory):

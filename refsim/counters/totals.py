@@ -17,7 +17,7 @@ class Totals:
     kernels
         What was counted.
     uncounted
-        Numbers of launches whose threads had to run one at a time.
+        Numbers of launches beyond the limits of the device, which ran no thread.
     """
 
     def __init__(self) -> None:
@@ -41,8 +41,5 @@ class Totals:
             if lines:
                 parts.append(per_line(counters))
         for kernel, launches in self.uncounted.items():
-            parts.append(
-                f"no counters of {kernel}, {launches} launch{'es' if launches > 1 else ''}: it was not launched, or "
-                "its threads wait for each other and ran one at a time"
-            )
+            parts.append(f"no counters of {kernel}: {launches} launch{'es' if launches > 1 else ''} beyond the limits")
         return "\n".join(parts)

@@ -354,6 +354,7 @@ class CodeGenerator(LaneExpressions):
         if nested:
             self.emit(f"{kept} = {self.tuple_of(saved)}")
         self.emit(f"{yes}, {no} = S.split({condition})")
+        self.decided(yes)
         self.emit(f"if {yes} is not None:")
         self.depth += 1
         self.emit(f"if {no} is not None:")
@@ -403,6 +404,12 @@ class CodeGenerator(LaneExpressions):
 
     def split(self, yes: str, no: str) -> None:
         """Called where a branch has divided the set `S`: nothing, unless the code counts."""
+
+    def decided(self, yes: str) -> None:
+        """Called where an ``if`` has split the set `S`, also into one part: nothing, unless the code counts."""
+
+    def entered(self) -> None:
+        """Called where a loop's test has let `S` in: nothing, unless the code counts."""
 
     def trip(self, loop: Loop) -> None:
         """Called where a loop's trip begins: nothing, unless the code counts."""
@@ -474,6 +481,7 @@ class CodeGenerator(LaneExpressions):
             self.emit(f"{exits}.append(({no}, ({cut})))")
             self._cut(yes, head)
             self.depth -= 2
+            self.entered()
         self.block(s.body)
         if leaves_body(s.body):
             self.emit("if S is None: break")

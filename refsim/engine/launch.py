@@ -238,7 +238,7 @@ def execute(
             original[...] = copy
     if run.initcheck:
         mark_written(views, arguments)
-    if run.counting is not None and level != "thread":  # single threads execute no warp instructions
+    if run.counting is not None:
         run.report_out.counters = run.counting.result(run)
     if inputs is not None and run.racing:
         launched = math.prod(grid) * run.threads

@@ -220,6 +220,8 @@ class Schedule:
         return LaneSet(self.batch, None if whole else rows, np.array([groups[0].column]))
 
     def _go_on(self, groups: list[Group], results: list[Any]) -> None:
+        if self.batch.counts is not None:
+            self.batch.counts.met(lane for group in groups for lane in group.here.lane.reshape(-1).tolist())
         for group, result in zip(groups, results, strict=True):
             self._step(group, result)
 

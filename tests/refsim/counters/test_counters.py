@@ -309,16 +309,86 @@ def test_blocks_that_wait_for_each_other_are_counted(options):
     assert counters.global_atomic.requests >= 3 + 4
 
 
-def test_threads_that_wait_for_each_other_are_not_counted():
-    def lock(mutex, total):
-        while cuda.atomic.cas(mutex, 0, 0, 1) != 0:
-            pass
-        total[0] += 1
-        cuda.threadfence()
-        cuda.atomic.exch(mutex, 0, 0)
+def _lock(mutex, total, out):
+    while cuda.atomic.cas(mutex, 0, 0, 1) != 0:
+        pass
+    total[0] += 1
+    cuda.threadfence()
+    cuda.atomic.exch(mutex, 0, 0)
+    cuda.syncthreads()
+    out[cuda.threadIdx.x] = 1
 
-    report = refsim.launch(lock, 1, 8, np.zeros(1, np.int32), np.zeros(1, np.int32), counters=True)
-    assert report.counters is None
+
+def _tickets(state, total, out):
+    ticket = cuda.atomic.add(state, 0, 1)
+    while cuda.atomic.add(state, 1, 0) != ticket:
+        pass
+    total[0] += 1
+    cuda.threadfence()
+    cuda.atomic.add(state, 1, 1)
+    cuda.syncthreads()
+    out[cuda.threadIdx.x] = 1
+
+
+@pytest.mark.parametrize(("kernel", "together"), [(_lock, 1), (_tickets, 2)])
+@pytest.mark.parametrize("options", [{}, {"schedule": "seed:7", "lanes": "thread"}])
+def test_threads_that_wait_for_each_other_are_counted_one_after_another(kernel, together, options):
+    total = np.zeros(1, np.int32)
+    counters = count(kernel, 1, 40, np.zeros(2, np.int32), total, np.zeros(40, np.int32), **options)
+    assert total[0] == 40
+    assert counters.global_load == Traffic(40, 40, 160, 40)
+    # under the lock one by one, behind the barrier by warps again
+    assert counters.global_store == Traffic(40 + 2, 40 + 40, 160 + 160, 40 + 5)
+    assert counters.global_atomic.lanes >= 40 + together * 40
+    assert counters.global_atomic.requests >= 40 + together * 2
+    if not options:  # nobody finds the lock taken
+        assert counters.global_atomic.lanes == 40 + together * 40
+        assert counters.global_atomic.requests == 40 + together * 2
+        assert counters.global_atomic.most_on_one_address == 32
+
+
+def _hand_over(flag, data, out):
+    i = cuda.threadIdx.x
+    if i == 0:
+        data[0] = 5
+        cuda.threadfence()
+        cuda.atomic.exch(flag, 0, 1)
+    else:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        cuda.threadfence()
+    out[i] = data[0]
+
+
+def test_those_that_waited_for_the_same_go_on_together():
+    out = np.zeros(32, np.int32)
+    counters = count(_hand_over, 1, 32, np.zeros(1, np.int32), np.zeros(1, np.int32), out, lanes="thread")
+    assert (out == 5).all()
+    assert counters.global_load == Traffic(2, 32, 128, 2)
+    assert counters.global_store == Traffic(3, 33, 132, 1 + 1 + 4)
+    (branch,) = (one for line, one in counters.lines.items() if "if i == 0" in line.text)
+    assert branch.divergent_branches == 1
+
+
+def test_single_threads_are_counted_as_the_warps_that_they_are():
+    def nested(x, out):
+        i = cuda.threadIdx.x
+        total = 0
+        for trip in range(i % 3 + 1):
+            step = 1
+            while step <= i:
+                total += x[(i * step + trip) % 64]
+                step *= 2
+            if (i + trip) % 2:
+                total += x[trip]
+        out[i] = total
+
+    x = np.arange(64)
+    results = []
+    for lanes in ("blocks", "thread"):
+        out = np.zeros(64, np.int64)
+        results.append((count(nested, 1, 64, x, out, lanes=lanes), out.tolist()))
+    assert results[0] == results[1]
 
 
 def test_matrix_products():

@@ -20,7 +20,7 @@ from kernel_generator import kernel_source
 import refsim
 
 KERNELS = int(os.environ.get("REFSIM_FUZZ_COUNTERS", "12"))
-MODES = [{"lanes_per_batch": 1}, {"lanes_per_batch": 50}, {"lanes": "block"}, {"lanes": "warp"}]
+MODES = [{"lanes_per_batch": 1}, {"lanes_per_batch": 50}, {"lanes": "block"}, {"lanes": "warp"}, {"lanes": "thread"}]
 
 
 class Watched(control_flow.Scalars):
