@@ -8,19 +8,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from oracle.operator import operator
-from oracle.ops.shuffles import TILES, unshuffled_scale, unshuffled_weight
+from oracle.ops.scale_tiles import ScaleLayout, factors, scale_dims, scales_fit
+from oracle.ops.shuffles import unshuffled_weight
 from oracle.signature import Array, DtypeOf, Floats, Output
 from oracle.vocabulary import accumulate, scaled_matmul
 
 ELEMENTS = ("float8_e5m2", "float8_e4m3fn", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn")
 BLOCK = 32
-ScaleLayout = Literal["rows", "aiter", "cublas"]
-
-
-def scale_dims(side: str) -> dict[str, str]:
-    """Dimensions of the scales of m or n rows, by layout."""
-    padded = f"{side}_padded k_blocks_padded"
-    return {"rows": f"{side} k_blocks", "aiter": padded, "cublas": padded}
 
 
 def tile_of(dtype: str) -> tuple[int, int]:
@@ -30,17 +24,9 @@ def tile_of(dtype: str) -> tuple[int, int]:
 
 
 def _fits(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
-    blocks = -(-sizes["k"] // BLOCK)
-    if params["scale_layout"] == "rows":
-        wanted = {"k_blocks": blocks}
-    else:
-        high, wide = TILES[params["scale_layout"]]
-        wanted = {f"{dim}_padded": -(-sizes[dim] // high) * high for dim in ("m", "n")}
-        wanted["k_blocks_padded"] = -(-blocks // wide) * wide
-    for name, size in wanted.items():
-        if sizes[name] != size:
-            shape = f"m = {sizes['m']}, n = {sizes['n']}, k = {sizes['k']}"
-            return f"{shape} need {name} = {size} in layout {params['scale_layout']!r}, not {sizes[name]}"
+    problem = scales_fit(sizes, params["scale_layout"], sizes["k"], BLOCK)
+    if problem:
+        return problem
     if params["b_layout"] == "aiter" and (sizes["n"] % 16 or sizes["k"] % 64):
         return f"b of {sizes['n']}×{sizes['k']} has no whole tiles of 16×64; pad it"
     return None
@@ -61,7 +47,7 @@ def matmul_mx(
 ) -> Annotated[Array, Output("out", chosen_by="out_dtype")]:
     """Product of microscaling matrices: ``out[i, j] = Σ_k a[i, k]·b[j, k] · a_scale[i, k/32]·b_scale[j, k/32]``.
 
-    MXFP8 × MXFP8, MXFP8 × MXFP4 (a8w4), MXFP6 and every other pair; two MXFP4 matrices as they are packed are
+    MXFP8 × MXFP8, MXFP8 × MXFP4 (a8w4), MXFP6 and every other pair; two packed MXFP4 matrices are
     `matmul_a4w4_mxfp4`.
 
     Parameters
@@ -113,13 +99,11 @@ def matmul_mx(
     >>> matmul_mx(a, b, two, half)
     array([[227.]])
     """
-    m, k = a.shape
-    if scale_layout != "rows":
-        a_scale = unshuffled_scale(a_scale, scale_layout)[:m]
-        b_scale = unshuffled_scale(b_scale, scale_layout)[: len(b)]
+    k = a.shape[1]
     if b_layout == "aiter":
         b = unshuffled_weight(b, *tile_of(b_dtype))
-    a_factor, b_factor = (np.repeat(scale, BLOCK, axis=1)[:, :k] for scale in (a_scale, b_scale))
+    a_factor = factors(a_scale, scale_layout, len(a), k, BLOCK)
+    b_factor = factors(b_scale, scale_layout, len(b), k, BLOCK)
     product = scaled_matmul(a, (a_factor,), b.T, (b_factor.T,))
     out: Array = product if bias is None else accumulate(product, bias)
     return out

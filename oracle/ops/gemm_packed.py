@@ -9,6 +9,8 @@ import numpy as np
 
 from oracle.formats import decode
 from oracle.operator import operator
+from oracle.ops.scale_tiles import ScaleLayout, factors, scale_dims, scales_fit
+from oracle.ops.shuffles import unshuffled_weight
 from oracle.signature import Array, Floats, Integers, Output
 from oracle.vocabulary import accumulate, round_to_format, scaled_matmul
 
@@ -25,11 +27,12 @@ def _unpacked(packed: Array, high_first: bool = False) -> Array:
 
 def _blocks_fit(block: int) -> Callable[[Mapping[str, int], Mapping[str, Any]], str | None]:
     def check(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
-        k, blocks = 2 * sizes["half_k"], sizes["k_blocks"]
-        needed = -(-k // block)
         if sizes.get("one", 1) != 1:
             return f"a tensor has one scale, not {sizes['one']}"
-        return None if blocks == needed else f"k = {k} has {needed} blocks of {block}, but the scales have {blocks}"
+        n, half_k = sizes["n"], sizes["half_k"]
+        if params.get("b_layout") == "aiter" and (n % 16 or half_k % 32):
+            return f"b of {n}×{half_k} bytes has no whole tiles of 16×32; pad it"
+        return scales_fit(sizes, params["scale_layout"], 2 * half_k, block)
 
     return check
 
@@ -38,10 +41,12 @@ def _blocks_fit(block: int) -> Callable[[Mapping[str, int], Mapping[str, Any]], 
 def matmul_a4w4_mxfp4(
     a: Annotated[Array, Integers("m half_k", below=256, dtype="uint8")],
     b: Annotated[Array, Integers("n half_k", below=256, dtype="uint8")],
-    a_scale: Annotated[Array, Floats("m k_blocks")],
-    b_scale: Annotated[Array, Floats("n k_blocks")],
+    a_scale: Annotated[Array, Floats(scale_dims("m"), chosen_by="scale_layout")],
+    b_scale: Annotated[Array, Floats(scale_dims("n"), chosen_by="scale_layout")],
     bias: Annotated[Array, Floats("n", dtype="float32")] | None = None,
     *,
+    scale_layout: ScaleLayout = "rows",
+    b_layout: Literal["rows", "aiter"] = "rows",
     out_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16",
 ) -> Annotated[Array, Output("out", chosen_by="out_dtype")]:
     """Product of MXFP4 matrices: ``out[i, j] = Σ_k e2m1(a[i, k])·e2m1(b[j, k]) · a_scale[i, k/32]·b_scale[j, k/32]``.
@@ -52,11 +57,16 @@ def matmul_a4w4_mxfp4(
         Two float4_e2m1fn codes per byte along k, the element with the even index in the low four bits.
     b : uint8 array (n, half_k)
         Likewise, a row per output channel.
-    a_scale, b_scale : float8_e8m0fnu arrays (m, k_blocks), (n, k_blocks)
+    a_scale, b_scale : float8_e8m0fnu arrays
         A power of two for each block of 32 elements along k; the last block may be a part of one. Code 0xFF is a NaN,
-        which its whole block becomes; code 0 is 2**-127, not 0.
+        which its whole block becomes; code 0 is 2**-127, not 0. (m, k_blocks) and (n, k_blocks) in ``rows``.
     bias : float32 array (n,), optional
         Added to every row.
+    scale_layout : "rows", "aiter" or "cublas"
+        Order and padding of the scales, as in `matmul_mx`: ``aiter`` for ``gemm_a4w4``.
+    b_layout : "rows" or "aiter"
+        Order of b's bytes: as they are, or as `shuffle_weight` makes it with (16, 16) tiles; n a multiple of 16 and
+        half_k of 32.
     out_dtype : "bfloat16", "float16" or "float32"
         The output's dtype.
 
@@ -68,15 +78,15 @@ def matmul_a4w4_mxfp4(
     Notes
     -----
     Rounding points: the additions, in the compute type, in any order; the result once to ``out_dtype``. Products and
-    scales are exact within the range of normal numbers. Libraries that shuffle scales into tiles (AITER, cuBLAS) hold
-    the same numbers in another order, which is not this operator.
+    scales are exact within the range of normal numbers.
 
     Raises
     ------
     InputError
-        The scales' blocks do not cover k, or shapes and dtypes that disagree.
+        The scales' shape is not that of k's blocks in their layout, b has no whole tiles, or shapes and dtypes that
+        disagree.
 
-    Source: OCP Microscaling Formats (MX) Specification 1.0, sections 5.3.3 and 6.2.
+    Source: OCP Microscaling Formats (MX) Specification 1.0, sections 5.3.3 and 6.2; AITER, ``gemm_a4w4``.
 
     Examples
     --------
@@ -84,19 +94,23 @@ def matmul_a4w4_mxfp4(
     >>> matmul_a4w4_mxfp4(np.array([[0x42]], np.uint8), np.array([[0x72]], np.uint8), scale, scale)
     array([[52.]])
     """
-    return _product(a, (_per_element(a_scale, 32, a),), b, (_per_element(b_scale, 32, b),), bias)
+    if b_layout == "aiter":
+        b = unshuffled_weight(b, 16, 16)
+    left, right = _per_element(a_scale, scale_layout, 32, a), _per_element(b_scale, scale_layout, 32, b)
+    return _product(a, (left,), b, (right,), bias)
 
 
 @operator(family="gemm", check=_blocks_fit(16), dtypes=("float8_e4m3fn",))
 def matmul_a4w4_nvfp4(
     a: Annotated[Array, Integers("m half_k", below=256, dtype="uint8")],
     b: Annotated[Array, Integers("n half_k", below=256, dtype="uint8")],
-    a_scale: Annotated[Array, Floats("m k_blocks")],
-    b_scale: Annotated[Array, Floats("n k_blocks")],
+    a_scale: Annotated[Array, Floats(scale_dims("m"), chosen_by="scale_layout")],
+    b_scale: Annotated[Array, Floats(scale_dims("n"), chosen_by="scale_layout")],
     a_tensor_scale: Annotated[Array, Floats("one", dtype="float32")],
     b_tensor_scale: Annotated[Array, Floats("one", dtype="float32")],
     bias: Annotated[Array, Floats("n", dtype="float32")] | None = None,
     *,
+    scale_layout: ScaleLayout = "rows",
     out_dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16",
 ) -> Annotated[Array, Output("out", chosen_by="out_dtype")]:
     """Product of NVFP4 matrices: ``out[i, j] = g·Σ_k e2m1(a[i, k])·e2m1(b[j, k]) · a_scale[i, k/16]·b_scale[j, k/16]``.
@@ -107,13 +121,16 @@ def matmul_a4w4_nvfp4(
         Two float4_e2m1fn codes per byte along k, the element with the even index in the low four bits.
     b : uint8 array (n, half_k)
         Likewise, a row per output channel.
-    a_scale, b_scale : float8_e4m3fn arrays (m, k_blocks), (n, k_blocks)
-        A scale of at least 0 for each block of 16 elements along k; hardware ignores its sign bit.
+    a_scale, b_scale : float8_e4m3fn arrays
+        A scale of at least 0 for each block of 16 elements along k; hardware ignores its sign bit. (m, k_blocks) and
+        (n, k_blocks) in ``rows``.
     a_tensor_scale, b_tensor_scale : float32 arrays (1,)
         What all of a and all of b is multiplied by; g is their product. Libraries that divide by global scales when
         they quantise (FlashInfer, vLLM) hand over 1 / (that product) as alpha.
     bias : float32 array (n,), optional
         Added to every row, after all scales.
+    scale_layout : "rows", "aiter" or "cublas"
+        Order and padding of the scales, as in `matmul_mx`: ``cublas`` in cuBLAS, CUTLASS, FlashInfer and vLLM.
     out_dtype : "bfloat16", "float16" or "float32"
         The output's dtype.
 
@@ -130,7 +147,7 @@ def matmul_a4w4_nvfp4(
     Raises
     ------
     InputError
-        The scales' blocks do not cover k, or shapes and dtypes that disagree.
+        The scales' shape is not that of k's blocks in their layout, or shapes and dtypes that disagree.
 
     Source: NVIDIA, "Introducing NVFP4 for Efficient and Accurate Low-Precision Inference" (2025); PTX ISA 8.7,
     ``mma`` with ``.kind::mxf4nvf4``.
@@ -141,15 +158,16 @@ def matmul_a4w4_nvfp4(
     >>> matmul_a4w4_nvfp4(np.array([[0x42]], np.uint8), np.array([[0x72]], np.uint8), scale, scale, tensor, tensor)
     array([[117.]])
     """
-    left = _per_element(a_scale, 16, a), a_tensor_scale
-    right = _per_element(b_scale, 16, b), b_tensor_scale[:, np.newaxis]
+    left = _per_element(a_scale, scale_layout, 16, a), a_tensor_scale
+    right = _per_element(b_scale, scale_layout, 16, b), b_tensor_scale[:, np.newaxis]
     return _product(a, left, b, right, bias)
 
 
-def _per_element(scale: Array, block: int, packed: Array) -> Array:
+def _per_element(scale: Array, layout: str, block: int, packed: Array) -> Array:
     """A scale for each unpacked element."""
-    repeated: Array = np.repeat(scale, block, axis=1)[:, : 2 * packed.shape[1]]
-    return repeated
+    rows, half_k = packed.shape
+    each: Array = factors(scale, layout, rows, 2 * half_k, block)
+    return each
 
 
 def _product(a: Array, left: tuple[Any, ...], b: Array, right: tuple[Any, ...], bias: Array | None) -> Array:

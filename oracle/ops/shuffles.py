@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from oracle.operator import operator
+from oracle.ops.scale_tiles import TILES, ScaleTiles, tile_axes
 from oracle.signature import Array, DtypeOf, Floats, Output, Range
 from oracle.vocabulary import stepped
 
@@ -81,25 +82,6 @@ def unshuffled_weight(shuffled: Any, inner: int, vector: int) -> Any:
     return np.transpose(tiles, (0, 3, 1, 2, 4)).reshape(n, k)
 
 
-TILES = {"aiter": (256, 8), "cublas": (128, 4)}
-"""Rows and groups that scales are padded to a multiple of, by layout."""
-ScaleTiles: TypeAlias = Literal["aiter", "cublas"]
-
-
-def _axes(layout: str, m: int, g: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Axes of (m, g) scales, and the order that they are laid out in."""
-    if layout == "aiter":
-        return (m // 32, 2, 16, g // 8, 2, 4), (0, 3, 5, 2, 4, 1)
-    return (m // 128, 4, 32, g // 4, 4), (0, 3, 2, 1, 4)
-
-
-def unshuffled_scale(shuffled: Any, layout: str) -> Any:
-    """Scales of one of the layouts in `TILES` as rows, padding and all."""
-    m, g = shuffled.shape
-    shape, order = _axes(layout, m, g)
-    return np.transpose(shuffled.reshape([shape[axis] for axis in order]), np.argsort(order)).reshape(m, g)
-
-
 @operator(family="quant", dtypes=SCALES)
 def shuffle_scale(
     scale: Annotated[Array, Floats("rows groups")],
@@ -145,7 +127,7 @@ def shuffle_scale(
     rows, groups = scale.shape
     high, wide = TILES[layout]
     m, g = -(-rows // high) * high, -(-groups // wide) * wide
-    shape, order = _axes(layout, m, g)
+    shape, order = tile_axes(layout, m, g)
 
     def ordered(padded: Any) -> Any:
         return np.transpose(padded.reshape(shape), order).reshape(m, g)

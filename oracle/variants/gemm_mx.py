@@ -42,11 +42,12 @@ def tiles(wide: int, vector: int) -> Order:
     return place
 
 
-def _plain(m: int, g: int) -> Array:
+def plain(m: int, g: int) -> Array:
     return np.arange(m * g).reshape(m, g)
 
 
-SCALES: dict[str, Order] = {"rows": _plain, "aiter": aiter_scales, "cublas": cublas_scales}
+PLAIN: Order = plain
+SCALES: dict[str, Order] = {"rows": plain, "aiter": aiter_scales, "cublas": cublas_scales}
 
 
 def taken(shuffled: Array, order: Order) -> Array:
@@ -134,13 +135,13 @@ for _name, (_style, _doc, _relation) in FRAGILE.items():
 for _name, _doc, _reading in (
     ("scales_not_shuffled", "Scales of cuBLAS's layout are read as rows.", Reading((("cublas", "rows"),))),
     ("aiter_scales_as_rows", "Scales of AITER's layout are read as rows.", Reading((("aiter", "rows"),))),
-    ("b_not_shuffled", "Weights in tiles are read as rows.", Reading(b=_plain)),
+    ("b_not_shuffled", "Weights in tiles are read as rows.", Reading(b=PLAIN)),
     ("vectors_half_as_long", "Tiles of weights are read by vectors half as long.", Reading(b=tiles(32, 8))),
     ("blocks_twice_as_wide", "Scales are taken for blocks of twice the size.", Reading(block=64)),
     ("bias_of_e8m0_off_by_one", "Activation scales are half of what they are.", Reading(halved=True)),
 ):
     mutant("matmul_mx", name=_name)(_mx(Style(), _doc, _reading))
-mutant("matmul_a8w8_preshuffled", name="b_not_shuffled")(_shuffled(Style(), "Weights are read as rows.", _plain))
+mutant("matmul_a8w8_preshuffled", name="b_not_shuffled")(_shuffled(Style(), "Weights are read as rows.", PLAIN))
 mutant("matmul_a8w8_preshuffled", name="tiles_of_64")(
     _shuffled(Style(), "Weights are read in tiles of 16 × 64.", lambda n, k: tiles(64, 16)(n, k) % max(n * k, 1))
 )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from oracle.formats import cast, round_to
 from oracle.signature import Array
+from oracle.variants.gemm_mx import BY_32, PLAIN, SCALES, Order, taken
 from oracle.variants.gemm_scaled import FLAWED, FRAGILE, STYLES, Scales, Style, scaled_product
 from oracle.variants.variant import control, mutant
 
@@ -36,14 +38,29 @@ def _halves(packed: Array) -> Array:
     return np.concatenate([packed & 15, packed >> 4], axis=1)
 
 
+def _plain(scale: Array, rows: int, layout: str, layouts: Mapping[str, str]) -> Array:
+    """Scales in rows, in float32; ``layouts`` says what a layout is mistaken for."""
+    return taken(scale, SCALES[layouts.get(layout, layout)])[:rows].astype(F)
+
+
 def _mxfp4(
-    style: Style, doc: str, unpack: Unpack = _low_first, table: Array = E2M1, unpack_b: Unpack | None = None
+    style: Style,
+    doc: str,
+    unpack: Unpack = _low_first,
+    table: Array = E2M1,
+    unpack_b: Unpack | None = None,
+    layouts: Mapping[str, str] = MappingProxyType({}),
+    order: Order = BY_32,
 ) -> Callable[..., Array]:
     def matmul_a4w4_mxfp4(
-        a: Array, b: Array, a_scale: Array, b_scale: Array, bias: Array | None, *, out_dtype: str
-    ) -> Array:
+        a: Array, b: Array, a_scale: Array, b_scale: Array, bias: Array | None,
+        *, scale_layout: str, b_layout: str, out_dtype: str,
+    ) -> Array:  # fmt: skip
+        if b_layout == "aiter":
+            b = taken(b, order)
         x, y = table[unpack(a)], table[(unpack_b or unpack)(b)].T
-        return scaled_product(style, x, y, a_scale.astype(F), b_scale.astype(F), 32, bias, out_dtype)
+        scales = [_plain(s, len(of), scale_layout, layouts) for s, of in ((a_scale, a), (b_scale, b))]
+        return scaled_product(style, x, y, scales[0], scales[1], 32, bias, out_dtype)
 
     matmul_a4w4_mxfp4.__doc__ = doc
     return matmul_a4w4_mxfp4
@@ -57,6 +74,7 @@ def _nvfp4(
     unpack_b: Unpack | None = None,
     tensor: Callable[[Array, Array], tuple[Any, Any]] = lambda a, b: (a, b),
     alpha_last: bool = False,
+    layouts: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., Array]:
     def matmul_a4w4_nvfp4(
         a: Array,
@@ -67,16 +85,16 @@ def _nvfp4(
         b_tensor_scale: Array,
         bias: Array | None,
         *,
+        scale_layout: str,
         out_dtype: str,
     ) -> Array:
         x, y = table[unpack(a)], table[(unpack_b or unpack)(b)].T
         left, right = tensor(a_tensor_scale, b_tensor_scale)
+        first, second = (_plain(s, len(of), scale_layout, layouts) for s, of in ((a_scale, a), (b_scale, b)))
         if alpha_last:
-            scales = a_scale.astype(F), b_scale.astype(F)
-            total = scaled_product(style, x, y, *scales, 16, None, "float32") * (left * right)
+            total = scaled_product(style, x, y, first, second, 16, None, "float32") * (left * right)
             return cast((total if bias is None else total + bias).astype(np.float64), out_dtype)
-        scales = a_scale.astype(F) * F(left), b_scale.astype(F) * F(right)
-        return scaled_product(style, x, y, *scales, 16, bias, out_dtype)
+        return scaled_product(style, x, y, first * F(left), second * F(right), 16, bias, out_dtype)
 
     matmul_a4w4_nvfp4.__doc__ = doc
     return matmul_a4w4_nvfp4
@@ -127,6 +145,14 @@ for _operator, _made in (("matmul_a4w4_mxfp4", _mxfp4), ("matmul_a4w4_nvfp4", _n
         _made(Style(), "The code of 0.5 is read as 0.", _low_first, FLUSHED)
     )
 
+    mutant(_operator, name="tiles_as_rows")(
+        _made(Style(), "Scales in cuBLAS's tiles are read as rows.", layouts={"cublas": "rows"})
+    )
+    mutant(_operator, name="aiter_tiles_as_rows")(
+        _made(Style(), "Scales in AITER's tiles are read as rows.", layouts={"aiter": "rows"})
+    )
+
+mutant("matmul_a4w4_mxfp4", name="weights_as_rows")(_mxfp4(Style(), "Weights in tiles are read as rows.", order=PLAIN))
 mutant("matmul_a4w4_mxfp4", name="bias_of_e8m0_off_by_one")(
     _mxfp4(Style(scales=_halved), "Activation scales are half of what they are: an exponent's bias of 128.")
 )

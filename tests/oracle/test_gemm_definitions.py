@@ -91,40 +91,6 @@ def nibble(packed, row, k, high_first=False):
     return byte >> 4 if (k % 2 == 1) != high_first else byte & 15
 
 
-def float4(a, b, a_scale, b_scale, tensor, bias, block):
-    out = np.zeros((len(a), len(b)))
-    for i, j in np.ndindex(out.shape):
-        for k in range(2 * a.shape[1]):
-            scale = number(a_scale[i, k // block]) * number(b_scale[j, k // block])
-            out[i, j] += e2m1(nibble(a, i, k)) * e2m1(nibble(b, j, k)) * scale
-        out[i, j] = out[i, j] * tensor + (0 if bias is None else number(bias[j]))
-    return out
-
-
-def matmul_a4w4_mxfp4(a, b, a_scale, b_scale, bias, out_dtype):
-    return float4(a, b, a_scale, b_scale, 1.0, bias, 32)
-
-
-def matmul_a4w4_nvfp4(a, b, a_scale, b_scale, a_tensor_scale, b_tensor_scale, bias, out_dtype):
-    return float4(a, b, a_scale, b_scale, number(a_tensor_scale[0]) * number(b_tensor_scale[0]), bias, 16)
-
-
-def matmul_w4a16(a, b, scale, zero, bias, group, weights, first_nibble, zero_offset):
-    out = np.zeros((len(a), len(b)))
-    for i, j in np.ndindex(out.shape):
-        for k in range(a.shape[1]):
-            point = 8 if zero is None else int(zero[j, k // group]) + zero_offset
-            weight = (nibble(b, j, k, first_nibble == "high") - point) * number(scale[j, k // group])
-            if weights == "float16":
-                weight = number(np.float16(weight))
-            elif weights == "bfloat16" and weight:
-                step = 2.0 ** (math.frexp(weight)[1] - 8)
-                weight = round(weight / step) * step
-            out[i, j] += number(a[i, k]) * weight
-        out[i, j] += 0 if bias is None else number(bias[j])
-    return out
-
-
 def place_of_scale(row, group, groups, layout):
     """Where the scale of a row and a block lies among those in tiles, one after the other."""
     if layout == "rows":
@@ -141,6 +107,50 @@ def place_of_weight(row, k, columns, codes_a_byte):
     byte, half = divmod(k, codes_a_byte)
     tile = row // 16 * (columns // codes_a_byte // 32) + byte // 32
     return (tile * 512 + byte % 32 // 16 * 256 + row % 16 * 16 + byte % 16) * codes_a_byte + half
+
+
+def float4(a, b, a_scale, b_scale, tensor, bias, block, layout, b_layout="rows"):
+    out = np.zeros((len(a), len(b)))
+    weights = b
+    if b_layout == "aiter":
+        weights = np.empty_like(b)
+        for j, byte in np.ndindex(b.shape):
+            weights[j, byte] = b.reshape(-1)[place_of_weight(j, byte, b.shape[1], 1)]
+    for i, j in np.ndindex(out.shape):
+        for k in range(2 * a.shape[1]):
+            scale = 1.0
+            for given, row in ((a_scale, i), (b_scale, j)):
+                scale *= number(given.reshape(-1)[place_of_scale(row, k // block, given.shape[1], layout)])
+            out[i, j] += e2m1(nibble(a, i, k)) * e2m1(nibble(weights, j, k)) * scale
+        out[i, j] = out[i, j] * tensor + (0 if bias is None else number(bias[j]))
+    return out
+
+
+def matmul_a4w4_mxfp4(a, b, a_scale, b_scale, bias, out_dtype, scale_layout="rows", b_layout="rows"):
+    return float4(a, b, a_scale, b_scale, 1.0, bias, 32, scale_layout, b_layout)
+
+
+def matmul_a4w4_nvfp4(
+    a, b, a_scale, b_scale, a_tensor_scale, b_tensor_scale, bias, out_dtype, scale_layout="rows"
+):  # fmt: skip
+    tensor = number(a_tensor_scale[0]) * number(b_tensor_scale[0])
+    return float4(a, b, a_scale, b_scale, tensor, bias, 16, scale_layout)
+
+
+def matmul_w4a16(a, b, scale, zero, bias, group, weights, first_nibble, zero_offset):
+    out = np.zeros((len(a), len(b)))
+    for i, j in np.ndindex(out.shape):
+        for k in range(a.shape[1]):
+            point = 8 if zero is None else int(zero[j, k // group]) + zero_offset
+            weight = (nibble(b, j, k, first_nibble == "high") - point) * number(scale[j, k // group])
+            if weights == "float16":
+                weight = number(np.float16(weight))
+            elif weights == "bfloat16" and weight:
+                step = 2.0 ** (math.frexp(weight)[1] - 8)
+                weight = round(weight / step) * step
+            out[i, j] += number(a[i, k]) * weight
+        out[i, j] += 0 if bias is None else number(bias[j])
+    return out
 
 
 def matmul_mx(a, b, a_scale, b_scale, bias, scale_layout="rows", b_layout="rows", out_dtype="bfloat16"):

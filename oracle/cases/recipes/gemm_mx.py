@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.recipes.gemm_packed import E2M1, EXACT, PAIRS, e2m1
+from oracle.cases.recipes.gemm_packed import AITER, CUBLAS, E2M1, EXACT, PAIRS, e2m1, laid_out, ordered, padded_dims
 from oracle.cases.recipes.gemm_quantised import PAIRS as CODE_PAIRS
 from oracle.cases.recipes.gemm_quantised import codes
 from oracle.cases.recipes.gemm_quantised import scales as code_scales
@@ -15,10 +15,10 @@ from oracle.cases.recipes.recipe import SIZES, Draw, Recipe, Structure, pick
 from oracle.cases.values import Shape
 from oracle.formats import Format, cast, decode, format_of
 from oracle.ops.gemm_mx import ELEMENTS, tile_of
-from oracle.ops.shuffles import TILES, unshuffled_scale, unshuffled_weight
+from oracle.ops.shuffles import unshuffled_weight
 from oracle.signature import Array
 
-CLASSES = (*PAIRS, "steep_scales", "tiny_scales", "not_a_number", "nan_padding")
+CLASSES = (*PAIRS, "steep_scales", "tiny_scales", "not_a_number")
 
 
 def elements(name: str, rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
@@ -32,31 +32,15 @@ def elements(name: str, rng: np.random.Generator, shape: Shape, number_format: F
     return e2m1(name, rng, shape) * number_format.max / E2M1.max
 
 
-def _ordered(plain: Array, order: Any) -> Array:
-    """The array of the same shape that a permutation takes to ``plain``."""
-    source = order(np.arange(plain.size).reshape(plain.shape)).reshape(-1)
-    shuffled = np.empty_like(plain)
-    shuffled.reshape(-1)[source] = plain.reshape(-1)
-    return shuffled
-
-
-def _scales(
-    name: str, rng: np.random.Generator, rows: int, blocks: int, shape: Shape, params: Mapping[str, Any]
-) -> Array:
-    """Powers of two for (rows, blocks), in their layout and padding."""
+def _scales(name: str, rng: np.random.Generator, shape: Shape) -> Array:
+    """Powers of two."""
     spread = {"steep_scales": 40}.get(name, 3)
-    values: Array = 2.0 ** rng.integers(-spread, spread + 1, (rows, blocks))
+    values: Array = 2.0 ** rng.integers(-spread, spread + 1, shape)
     if name == "tiny_scales":
         values = values * 2.0**-58
     if name == "not_a_number":
         values = np.where(rng.random(values.shape) < 0.2, np.nan, values)
-    layout = params["scale_layout"]
-    if layout == "rows":
-        return values
-    filler = np.nan if layout == "aiter" and name == "nan_padding" else 2.0**-127
-    padded = np.full(shape, filler)
-    padded[:rows, :blocks] = values
-    return _ordered(padded, lambda index: unshuffled_scale(index, layout))
+    return values
 
 
 def _draw(name: str) -> Draw:
@@ -69,10 +53,11 @@ def _draw(name: str) -> Draw:
         (m, k), (n, _) = shapes["a"], shapes["b"]
         b = cast(elements(right, rng, (n, k), other), other, saturate=True)
         if params["b_layout"] == "aiter":
-            b = _ordered(b, lambda index: unshuffled_weight(index, *tile_of(other.name)))
+            b = ordered(b, lambda index: unshuffled_weight(index, *tile_of(other.name)))
         inputs = {"a": elements(left, rng, (m, k), number_format), "b": b}
         for side, rows in (("a", m), ("b", n)):
-            inputs[f"{side}_scale"] = _scales(name, rng, rows, -(-k // 32), shapes[f"{side}_scale"], params)
+            values, shape = _scales(name, rng, (rows, -(-k // 32))), shapes[f"{side}_scale"]
+            inputs[f"{side}_scale"] = laid_out(values, shape, params["scale_layout"], 2.0**-127)
         if "bias" in shapes:
             inputs["bias"] = np.zeros(n) if name in EXACT else rng.standard_normal(n)
             if name == "tiny_scales":
@@ -84,7 +69,7 @@ def _draw(name: str) -> Draw:
 
 WITHOUT = ("bias",)
 WIDE, HALF = {"out_dtype": "float32"}, {"out_dtype": "float16"}
-AITER, CUBLAS, TILED = {"scale_layout": "aiter"}, {"scale_layout": "cublas"}, {"b_layout": "aiter"}
+TILED = {"b_layout": "aiter"}
 
 
 def _mx(
@@ -92,13 +77,8 @@ def _mx(
     absent: tuple[str, ...] = (),
 ) -> Structure:  # fmt: skip
     params = params or {}
-    blocks, order = -(-k // 32), params.get("scale_layout", "rows")
-    dims = {"m": m, "n": n, "k": k}
-    if order == "rows":
-        return Structure({**dims, "k_blocks": blocks}, name, layout, params, absent)
-    high, wide = TILES[order]
-    padded = {f"{dim}_padded": -(-dims[dim] // high) * high for dim in ("m", "n")}
-    return Structure({**dims, **padded, "k_blocks_padded": -(-blocks // wide) * wide}, name, layout, params, absent)
+    dims = {"m": m, "n": n, "k": k, **padded_dims(m, n, -(-k // 32), params.get("scale_layout", "rows"))}
+    return Structure(dims, name, layout, params, absent)
 
 
 def _random_mx(rng: np.random.Generator) -> Structure:
@@ -116,8 +96,8 @@ MX = Recipe(
         _mx(9, 32, 64, "all_codes", "transposed", WIDE | TILED),
         _mx(9, 16, 128, "normal", "strided", WIDE | TILED | AITER),
         _mx(16, 16, 62, "steep_scales", "transposed", WIDE),
-        _mx(35, 40, 97, "nan_padding", params=WIDE | AITER),
-        _mx(35, 40, 97, "nan_padding", "padded", CUBLAS),
+        _mx(35, 40, 97, "all_codes", params=WIDE | AITER),
+        _mx(35, 40, 97, "all_codes", "padded", CUBLAS),
         _mx(15, 13, 80, "select_right", "misaligned", WIDE, WITHOUT),
         _mx(13, 15, 66, "select_left", "padded", absent=WITHOUT),
         _mx(9, 17, 126, "sparse_integers", params=WIDE | CUBLAS),
@@ -154,7 +134,7 @@ def _shuffled_draw(name: str) -> Draw:
         b = codes(right, rng, shapes["b"], number_format)
         return {
             "a": codes(left, rng, shapes["a"], number_format),
-            "b": _ordered(b, lambda index: unshuffled_weight(index, 16, 16)),
+            "b": ordered(b, lambda index: unshuffled_weight(index, 16, 16)),
             "a_scale": code_scales(name, rng, shapes["a_scale"], spoil=number_format.is_integer),
             "b_scale": code_scales(name, rng, shapes["b_scale"]),
         }

@@ -20,12 +20,15 @@ from oracle.cases.values import (
     sparse_integers,
 )
 from oracle.formats import Format, encode, format_of
+from oracle.ops.scale_tiles import TILES, unshuffled_scale
+from oracle.ops.shuffles import unshuffled_weight
 from oracle.signature import Array
 
 E2M1 = format_of("float4_e2m1fn")
 EXACT = (*SELECTIONS, "sparse_integers")
 WITHOUT = ("bias",)
 WIDE, HALF = {"out_dtype": "float32"}, {"out_dtype": "float16"}
+AITER, CUBLAS = {"scale_layout": "aiter"}, {"scale_layout": "cublas"}
 
 
 def packed(codes: Array) -> Array:
@@ -83,6 +86,32 @@ PAIRS = {
 FLOAT4_CLASSES = (*PAIRS, "steep_scales", "tiny_scales", "not_a_number")
 
 
+def ordered(plain: Array, order: Callable[[Array], Array]) -> Array:
+    """The array of the same shape that a permutation takes to ``plain``."""
+    source = order(np.arange(plain.size).reshape(plain.shape)).reshape(-1)
+    shuffled = np.empty_like(plain)
+    shuffled.reshape(-1)[source] = plain.reshape(-1)
+    return shuffled
+
+
+def laid_out(values: Array, shape: Shape, layout: str, filler: float) -> Array:
+    """Scales in their layout and padding: of a library that leaves padding as it was, NaN."""
+    if layout == "rows":
+        return values
+    padded = np.full(shape, np.nan if layout == "aiter" else filler)
+    padded[: values.shape[0], : values.shape[1]] = values
+    return ordered(padded, lambda index: unshuffled_scale(index, layout))
+
+
+def padded_dims(m: int, n: int, blocks: int, layout: str) -> dict[str, int]:
+    """Sizes of the scales' dimensions."""
+    if layout == "rows":
+        return {"k_blocks": blocks}
+    high, wide = TILES[layout]
+    rows = {f"{dim}_padded": -(-size // high) * high for dim, size in (("m", m), ("n", n))}
+    return {**rows, "k_blocks_padded": -(-blocks // wide) * wide}
+
+
 def _scales(name: str, rng: np.random.Generator, shape: Shape, number_format: Format) -> Array:
     """Scales of blocks: powers of two in e8m0, and full significands in e4m3 where products need not be exact."""
     spread = 6 if name == "steep_scales" and number_format.mantissa_bits else 40 if name == "steep_scales" else 3
@@ -105,7 +134,12 @@ def _float4_draw(name: str) -> Draw:
         for side, kind in (("a", left), ("b", right)):
             rows, half = shapes[side]
             inputs[side] = packed(encode(e2m1(kind, rng, (rows, 2 * half)), E2M1))
-            inputs[f"{side}_scale"] = _scales(name, rng, shapes[f"{side}_scale"], number_format)
+            if side == "b" and params.get("b_layout") == "aiter":
+                inputs[side] = ordered(inputs[side], lambda index: unshuffled_weight(index, 16, 16))
+            block, shape = 16 if number_format.mantissa_bits else 32, shapes[f"{side}_scale"]
+            values = _scales(name, rng, (rows, -(-2 * half // block)), number_format)
+            filler = 0.0 if number_format.mantissa_bits else 2.0**-127
+            inputs[f"{side}_scale"] = laid_out(values, shape, params["scale_layout"], filler)
             if f"{side}_tensor_scale" in shapes:
                 whole = 0.25 if name in EXACT else rng.uniform(0.1, 1.0) * (1e-12 if name == "tiny_scales" else 1.0)
                 inputs[f"{side}_tensor_scale"] = np.full(1, whole)
@@ -119,14 +153,17 @@ def _float4_draw(name: str) -> Draw:
 
 
 def _float4_recipe(block: int, one: bool) -> Recipe:
-    def dims(m: int, n: int, half_k: int) -> dict[str, int]:
-        sizes = {"m": m, "n": n, "half_k": half_k, "k_blocks": -(-2 * half_k // block)}
+    def dims(m: int, n: int, half_k: int, layout: str = "rows") -> dict[str, int]:
+        sizes = {"m": m, "n": n, "half_k": half_k, **padded_dims(m, n, -(-2 * half_k // block), layout)}
         return {**sizes, "one": 1} if one else sizes
 
     def random(rng: np.random.Generator) -> Structure:
         m, n, half_k = int(pick(rng, SIZES[:14])), int(pick(rng, SIZES[:14])), int(pick(rng, SIZES))
-        params = pick(rng, ({}, WIDE, HALF))
-        return Structure(dims(m, n, half_k), params=params, absent=WITHOUT if rng.random() < 0.5 else ())
+        params = {**pick(rng, ({}, WIDE, HALF)), "scale_layout": pick(rng, ("rows", "aiter", "cublas"))}
+        shape = dims(m, n, half_k, params["scale_layout"])
+        return Structure(shape, params=params, absent=WITHOUT if rng.random() < 0.5 else ())
+
+    tiled = WIDE if one else WIDE | {"b_layout": "aiter"}  # weights of NVFP4 come in rows
 
     return Recipe(
         classes={name: _float4_draw(name) for name in FLOAT4_CLASSES},
@@ -134,6 +171,10 @@ def _float4_recipe(block: int, one: bool) -> Recipe:
             Structure(dims(17, 15, 33), "normal", params=WIDE, absent=WITHOUT),
             Structure(dims(15, 17, 47), "all_codes", "padded", WIDE),
             Structure(dims(16, 16, 31), "steep_scales", "transposed", WIDE),
+            Structure(dims(33, 35, 47, "aiter"), "all_codes", "padded", WIDE | AITER),
+            Structure(dims(35, 33, 49, "cublas"), "all_codes", "strided", WIDE | CUBLAS),
+            Structure(dims(9, 32, 64, "aiter"), "normal", "misaligned", tiled | AITER, WITHOUT),
+            Structure(dims(9, 16, 32), "all_codes", params=tiled),
             Structure(dims(15, 13, 40), "select_right", "misaligned", WIDE, WITHOUT),
             Structure(dims(13, 15, 33), "select_left", "padded", absent=WITHOUT),
             Structure(dims(9, 17, 63), "sparse_integers", params=WIDE),
@@ -159,6 +200,7 @@ def _float4_recipe(block: int, one: bool) -> Recipe:
             Structure(dims(2, 2, 509), "uniform", params=WIDE, absent=WITHOUT),
         ),
         random=random,
+        unread=("a_scale", "b_scale"),
     )
 
 
