@@ -15,6 +15,7 @@ from refsim.engine.arguments import _add_views, flat_arguments, lane_scalar, vie
 from refsim.engine.batch import Batch
 from refsim.engine.buffers import mark_written
 from refsim.engine.codegen import LaneCode
+from refsim.engine.combining import Combined, combinable
 from refsim.engine.lanes import Irregular
 from refsim.engine.processes import blocks_meet, is_own, run_in_processes
 from refsim.engine.run import Run, Stuck
@@ -118,7 +119,14 @@ def run_lockstep(run: Run, values: list[Any], lanes_per_batch: int, first: int, 
                     code.uneven.add((run.grid, run.block))
 
 
-def _spread(run: Run, processes: int, arguments: list[tuple[str, Any]], values: list[Any], lanes_per_batch: int) -> str:
+def _spread(
+    run: Run,
+    processes: int,
+    arguments: list[tuple[str, Any]],
+    views: dict[str, Any],
+    values: list[Any],
+    lanes_per_batch: int,
+) -> str:
     """Run the blocks in several processes; else why they must run in one."""
     total = math.prod(run.grid)
     reason = blocks_meet(run.code) or ("it is counted" if run.counting is not None else "")
@@ -128,12 +136,29 @@ def _spread(run: Run, processes: int, arguments: list[tuple[str, Any]], values: 
         is_own(value) for name, value in arguments if isinstance(value, np.ndarray) and name in run.code.written
     ):
         return "an array lies in a file or in shared memory"
+    ways = combinable(run.code.program)
+    combined = _combined(views, ways)
+    if not all(views[name].memory in combined for name in ways):
+        return "an array of its atomic operations overlaps another"
     checked = run.racecheck or run.initcheck
 
     def work(first: int, last: int) -> None:
         run_lockstep(run, values, lanes_per_batch, first, last)
 
-    return run_in_processes(run, min(processes, total), total, work, checked)
+    return run_in_processes(run, min(processes, total), total, work, checked, combined)
+
+
+def _combined(views: dict[str, Any], ways: dict[str, Combined]) -> dict[Any, Combined]:
+    """The memories that are reached as arrays of `ways` alone, all in one way, and hold whole numbers of it."""
+    found: dict[Any, set[Combined | None]] = {}
+    for name, view in views.items():
+        found.setdefault(view.memory, set()).add(ways.get(name))
+    only = {memory: next(iter(kinds)) for memory, kinds in found.items() if len(kinds) == 1}
+    return {
+        memory: way
+        for memory, way in only.items()
+        if way is not None and memory.granule == np.dtype(way.dtype).itemsize
+    }
 
 
 def run_stepwise(
@@ -217,7 +242,9 @@ def execute(
             if lockstep:
                 values = lane_arguments(run, arguments, views)
                 size, total = lanes_per_batch if level == "blocks" else 1, math.prod(grid)
-                single = _spread(run, processes, arguments, values, size) if processes > 1 else "one was asked for"
+                single = (
+                    _spread(run, processes, arguments, views, values, size) if processes > 1 else "one was asked for"
+                )
                 if single:
                     run_lockstep(run, values, size, 0, total)
                 run.report_out.processes = 1 if single else min(processes, total)

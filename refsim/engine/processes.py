@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from refsim.dialect import Atomic, AtomicAt, Fence, Print, walk_expressions, walk_statements
+from refsim.engine.combining import Combined, combinable
 from refsim.engine.uses import roots
 from refsim.errors import RefsimError
 
@@ -44,6 +45,7 @@ def blocks_meet(code: LaneCode) -> str:
     """Why the blocks of a program cannot run in processes of their own; empty if nothing speaks against it."""
     program = code.program
     shared = {allocation.name for allocation in program.allocations if allocation.space != "constant"}
+    combined = combinable(program)
     if code.whole_grid:
         return "its blocks meet in a barrier of the grid"
     if code.may_wait:
@@ -57,8 +59,8 @@ def blocks_meet(code: LaneCode) -> str:
             if isinstance(part, (Atomic, AtomicAt)):
                 target = part.array if isinstance(part, Atomic) else part.pointer
                 names = roots(target)
-                if not names or not names <= shared:
-                    return "it has atomic operations on global memory"
+                if not names or not names <= shared | combined.keys():
+                    return "the order of its atomic operations on global memory may matter"
     return ""
 
 
@@ -83,7 +85,14 @@ class _Worker:
     ended: bool = False
 
 
-def run_in_processes(run: Run, count: int, blocks: int, work: Callable[[int, int], None], checked: bool) -> str:
+def run_in_processes(
+    run: Run,
+    count: int,
+    blocks: int,
+    work: Callable[[int, int], None],
+    checked: bool,
+    combined: Mapping[GlobalMemory, Combined],
+) -> str:
     """Run ranges of blocks in `count` processes.
 
     Parameters
@@ -96,6 +105,8 @@ def run_in_processes(run: Run, count: int, blocks: int, work: Callable[[int, int
         ``work(first, last)`` runs a range of blocks, in this process.
     checked
         Whether shadows say what was read and written.
+    combined
+        Memories that one kind of atomic operation alone touches, and how what processes make of them is put together.
 
     Returns
     -------
@@ -122,12 +133,15 @@ def run_in_processes(run: Run, count: int, blocks: int, work: Callable[[int, int
             _end(worker)
     if any(reasons):
         return next(filter(None, reasons))
-    for position in range(len(memories)):
-        if _conflict([worker.returned[position].touched for worker in workers]):
+    for position, memory in enumerate(memories):
+        if memory not in combined and _conflict([worker.returned[position].touched for worker in workers]):
             return "its blocks touch what others write"
     for position, memory in enumerate(memories):
-        for worker in workers:
-            _apply(memory, worker.returned[position])
+        parts = [worker.returned[position] for worker in workers]
+        if memory in combined:
+            _combine(memory, parts, combined[memory])
+        for part in parts if memory not in combined else ():
+            _apply(memory, part)
     return ""
 
 
@@ -281,6 +295,19 @@ def _conflict(touched: list[Any]) -> bool:
             return True
         before |= one
     return False
+
+
+def _combine(memory: GlobalMemory, parts: list[_Returned], way: Combined) -> None:
+    """Make of a memory what all workers together have made of it."""
+    after = []
+    for part in parts:
+        mine = memory.raw.copy()
+        _copy(part.values, mine, (part.touched & WRITTEN) != 0, part.granule)
+        after.append(mine)
+    together = way.together(memory.raw, after)
+    for part in parts:
+        _apply(memory, part)  # for what is written from now on
+    memory.raw[...] = together
 
 
 def _apply(memory: GlobalMemory, back: _Returned) -> None:

@@ -122,7 +122,7 @@ def printed(x, out):
         (one_for_all, "its blocks touch what others write"),
         (neighbours_output, "its blocks touch what others write"),
         (past_the_end, "something was found"),
-        (counted, "it has atomic operations on global memory"),
+        (counted, "the order of its atomic operations on global memory may matter"),
         (published, "it has a fence between blocks"),
         (printed, "it prints"),
     ],
@@ -136,6 +136,112 @@ def test_blocks_that_meet_run_in_one_process_with_the_same_findings(kernel, why)
     assert second.findings == first.findings
     assert (second.processes, second.why_one_process) == (1, why)
     np.testing.assert_array_equal(many, one)
+
+
+def histogram(x, out):
+    i = cuda.grid(1)
+    cuda.atomic.add(out, x[i] % out.size, 1)
+    if i % 7 == 0:
+        cuda.atomic.sub(out, x[i] % 5, 3)
+
+
+def largest(x, out):
+    cuda.atomic.max(out, x[cuda.grid(1)] % 16, x[cuda.grid(1)])
+
+
+def smallest(x, out):
+    cuda.atomic.min(out, x[cuda.grid(1)] % 16, x[cuda.grid(1)])
+
+
+def toggled(x, out):
+    cuda.atomic.xor(out, x[cuda.grid(1)] % 16, x[cuda.grid(1)])
+
+
+def marked(x, out):
+    cuda.atomic.or_(out, x[cuda.grid(1)] % 16, x[cuda.grid(1)])
+
+
+def masked(x, out):
+    cuda.atomic.and_(out, x[cuda.grid(1)] % 16, x[cuda.grid(1)] | 1024)
+
+
+@pytest.mark.parametrize("checks", ["all", "none"])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("kernel", [histogram, largest, smallest, toggled, marked, masked])
+def test_integers_are_counted_in_processes_where_the_order_does_not_matter(kernel, dtype, checks):
+    random = np.random.default_rng(3)
+    x = random.integers(0, 4096, 4 * 64).astype(dtype)
+    start = random.integers(0, 4096, 40).astype(dtype)
+    if kernel is histogram and dtype in (np.uint32, np.uint64):
+        start[:5] = 1  # goes through zero
+    one, many = start.copy(), start.copy()
+    refsim.launch(kernel, 4, 64, x, one[4:36:2], checks=checks)
+    report = refsim.launch(kernel, 4, 64, x, many[4:36:2], checks=checks, processes=2)
+    assert not report.findings
+    assert (report.processes, report.why_one_process) == (2, "")
+    np.testing.assert_array_equal(many, one)
+    assert (many != start).any()
+
+
+def test_a_counter_in_cuda_is_counted_in_processes():
+    code = """
+    extern "C" __global__ void count(const unsigned* x, unsigned* bins, unsigned long long* total) {
+        const unsigned value = x[blockIdx.x * blockDim.x + threadIdx.x];
+        atomicAdd(&bins[value % 8], 1u);
+        atomicAdd(total, (unsigned long long)value);
+    }
+    """
+    kernel = refsim.RawKernel(code, "count")
+    x = np.arange(512, dtype=np.uint32) * 2654435761 % 1000
+    x, bins, total = x.astype(np.uint32), np.zeros(8, np.uint32), np.zeros(1, np.uint64)
+    report = refsim.launch(kernel, 8, 64, x, bins, total, processes=2)
+    assert (report.findings, report.processes) == ([], 2)
+    np.testing.assert_array_equal(bins, np.bincount(x % 8, minlength=8))
+    assert total[0] == x.sum()
+
+
+def numbered(x, out):
+    out[cuda.atomic.add(x, 0, 1)] = cuda.grid(1)
+
+
+def counted_and_read(x, out):
+    cuda.atomic.add(x, 0, 1)
+    out[cuda.grid(1)] = x[1]
+
+
+def added_and_raised(x, out):
+    cuda.atomic.add(x, 0, 1)
+    cuda.atomic.max(x, 1, 5)
+
+
+@pytest.mark.parametrize("kernel", [numbered, counted_and_read, added_and_raised])
+def test_where_the_order_of_atomic_operations_may_matter_one_process_does_all(kernel):
+    x, out = np.zeros(4, np.int64), np.zeros(256, np.int64)
+    report = refsim.launch(kernel, 4, 64, x, out, processes=2)
+    assert report.why_one_process == "the order of its atomic operations on global memory may matter"
+    assert x[0] == 256
+
+
+def counted_beside(x, out):
+    cuda.atomic.add(out, 0, 1)
+    if x[1] > 5:
+        cuda.atomic.add(out, 1, 1)
+
+
+def test_counters_that_overlap_what_is_read_are_left_to_one_process():
+    x = np.zeros(8, np.int64)
+    report = refsim.launch(counted_beside, 4, 64, x, x, processes=2)
+    assert report.why_one_process == "an array of its atomic operations overlaps another"
+    assert x[0] == 256
+
+
+def test_a_counter_that_nobody_initialised_is_found():
+    one, many = refsim.empty(8, np.int64), refsim.empty(8, np.int64)
+    x = np.arange(256, dtype=np.int64)
+    first = refsim.launch(histogram, 4, 64, x, one)
+    second = refsim.launch(histogram, 4, 64, x, many, processes=2)
+    assert second.findings == first.findings
+    assert second.why_one_process == "something was found"
 
 
 def test_an_array_in_a_file_is_left_to_one_process(tmp_path):
