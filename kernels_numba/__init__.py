@@ -2,7 +2,20 @@
 
 from typing import Any
 
-from kernels_numba import attention, attention_fused, gemm, norm, reduce, rope, softmax
+from kernels_numba import (
+    activation,
+    attention,
+    attention_fused,
+    gemm,
+    kv_cache,
+    moe,
+    norm,
+    norm_fused,
+    quant,
+    reduce,
+    rope,
+    softmax,
+)
 from refsim.library import Kernel
 
 __all__ = ["KERNELS", "backend"]
@@ -12,9 +25,14 @@ KERNELS: list[Kernel] = [
     *softmax.KERNELS,
     *gemm.KERNELS,
     *norm.KERNELS,
+    *norm_fused.KERNELS,
+    *activation.KERNELS,
     *attention.KERNELS,
     *attention_fused.KERNELS,
     *rope.KERNELS,
+    *quant.KERNELS,
+    *kv_cache.KERNELS,
+    *moe.KERNELS,
 ]
 """Every kernel of this package, in the order of a report."""
 

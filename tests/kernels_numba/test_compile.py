@@ -65,13 +65,17 @@ def target_device(monkeypatch):
     monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: device)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [pytest.param(kernel, dtype, id=f"{kernel.name}-{dtype}") for kernel in KERNELS for dtype in kernel.dtypes],
+)
 def test_compiles(kernel, dtype):
     launcher = CompilingLauncher()
     (operator,) = (find_operator(name) for name in kernel.operators)
     for case in make_cases(operator.name, dtype, 4, 0):
-        kernel.run(launcher, case.inputs(), operator.signature.complete(case.params))
+        inputs, params = case.inputs(), operator.signature.complete(case.params)
+        if kernel.accepts(inputs, params) is None:
+            kernel.run(launcher, inputs, params)
     assert launcher.ptx
     arithmetic = re.compile(r"\b(add|sub|mul|fma|div|max|min|sqrt)(\.\w+)*\.f64\b")
     for ptx in launcher.ptx.values():

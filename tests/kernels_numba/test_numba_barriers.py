@@ -31,6 +31,7 @@ CASES = {
     "reduce": [Case("sum", "float32", {"d0": 70})],
     "gemm": [Case("matmul", "float32", {"m": 17, "k": 40, "n": 17})],
     "attention": [Case("attention", "float32", HEADS | {"head_dim": 40})],
+    "moe": [Case("moe_gate", "float32", {"tokens": 2, "experts": 140}, {"top_k": 3})],
     "attention_fused": [
         Case("attention", "float32", HEADS | {"head_dim": 40}),
         Case("attention", "float32", HEADS | {"head_dim": 0}, {"scale": 1.0}),
