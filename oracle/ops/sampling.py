@@ -71,7 +71,7 @@ def temperature_softmax(
     x = logits / divisor
     weight = rescaled(np.exp(x - pivot(np.max(x, axis=-1, keepdims=True))))
     share = hull(weight / np.sum(weight, axis=-1, keepdims=True), 0.0, 1.0, terms=logits.shape[-1])
-    winner = np.arange(logits.shape[-1]) == np.argmax(logits, axis=-1)[:, np.newaxis]
+    winner = np.arange(logits.shape[-1]) == np.argmax(exact_value(logits, unflushed=True), axis=-1)[:, np.newaxis]
     out: Array = np.where(greedy[:, np.newaxis], np.where(winner, 1.0, 0.0), share)
     return out
 
@@ -92,7 +92,7 @@ def greedy(logits: Annotated[Array, Floats("rows vocab")]) -> Annotated[Array, O
 
     Notes
     -----
-    Rounding points: none; the comparison is exact.
+    Rounding points: none; the comparison is exact, of subnormal numbers too, also where arithmetic flushes.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def greedy(logits: Annotated[Array, Floats("rows vocab")]) -> Annotated[Array, O
     >>> greedy(np.array([[1.0, 3.0, 3.0], [0.0, -1.0, -2.0]]))
     array([1, 0])
     """
-    tokens: Array = np.argmax(logits, axis=-1)
+    tokens: Array = np.argmax(exact_value(logits, unflushed=True), axis=-1)
     return tokens
 
 
@@ -119,7 +119,7 @@ def drawn_among(probs: Any, keep: Any, uniform: Any) -> Any:
 
 def among_top_k(probs: Any, top_k: Any, ties: str) -> Any:
     """Which tokens are among the ``top_k`` most probable; one number, or one for each row."""
-    known = exact_value(probs)
+    known = exact_value(probs, unflushed=True)
     order = np.argsort(-known, axis=-1, kind="stable")
     count = np.broadcast_to(top_k, len(known))[:, np.newaxis]
     if ties == "lowest":
@@ -129,7 +129,7 @@ def among_top_k(probs: Any, top_k: Any, ties: str) -> Any:
 
 def mass_before(probs: Any, mass: Any, ties: str) -> Any:
     """For each token the mass of those that go before it: more probable ones, and equal ones if ties have an order."""
-    known = exact_value(probs)
+    known = exact_value(probs, unflushed=True)
     order = np.argsort(-known, axis=-1, kind="stable")
     falling, sums = np.take_along_axis(known, order, axis=-1), np.take_along_axis(mass, order, axis=-1)
     sums = np.cumsum(sums, axis=-1)

@@ -7,7 +7,7 @@ import pytest
 import scalar_definitions
 
 import oracle.ops  # noqa: F401  registers every operator
-from oracle.cases import make_cases
+from oracle.cases import curated_count, make_cases
 from oracle.numerics import NUMERICS
 from oracle.operator import OPERATORS, InputError, UnknownOperatorError, find_operator, operator
 
@@ -152,3 +152,14 @@ def test_signature_needs_annotations():
     with pytest.raises(TypeError, match="argument x has no annotation"):
         operator(family="reduce")(unheard_of)
     assert "unheard_of" not in OPERATORS
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_expectations_can_be_worked_out_where_subnormal_numbers_are_flushed(name):
+    record = find_operator(name)
+    for dtype in set(record.dtypes) & {"float16", "float32", "float64"}:
+        numerics = NUMERICS["float64" if dtype == "float64" else "float32"].with_changes(name="f", flush_to_zero=True)
+        cases = make_cases(name, dtype, curated_count(name), 0)
+        for case in [case for case in cases if case.value_class in ("subnormals", "mixed")][:2]:
+            for expected in record.expect(case.inputs(), record.signature.complete(case.params), numerics):
+                assert not np.isnan(expected.bound).any()
