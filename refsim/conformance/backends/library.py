@@ -46,6 +46,12 @@ def usual(dtype: str) -> Numerics:
     return promised(usual_numerics(dtype))
 
 
+def term_by_term(dtype: str) -> Numerics:
+    """As `usual`, with means and variances that are updated with each term (Welford)."""
+    numerics = usual(dtype)
+    return numerics.with_changes(name=f"{numerics.name}_welford", welford=True)
+
+
 def weights_in_dtype(dtype: str, rest: Callable[[str], Numerics] = usual) -> Numerics:
     """As ``rest``, with softmax weights of 16-bit inputs rounded to their dtype before they meet v."""
     numerics = rest(dtype)

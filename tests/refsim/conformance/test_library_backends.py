@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from oracle.operator import find_operator
 from refsim.cli import main
 from refsim.conformance import Refused, UsageError, Verdict, check
-from refsim.conformance.backends.library import CONTIGUOUS, LibraryBackend, Table, by_operator
+from refsim.conformance.backends.library import CONTIGUOUS, LibraryBackend, Table, by_operator, term_by_term
 from refsim.conformance.backends.loading import as_backend, load_backend
 from refsim.operator_commands import all_operators
 
@@ -90,6 +90,29 @@ def test_what_is_served_runs_in_the_librarys_scope(backend):
     result = backend.run("argmax", "first", {"x": np.array([[1.0, 3.0, 3.0]])}, {"ties": "lowest"})
     assert [output.tolist() for output in result.outputs] == [[1]]
     assert backend.arrays.scoped == 1
+
+
+def test_means_that_are_updated_term_by_term_need_that_promise():
+    table = Table(dtypes=("float32", "float64"))
+
+    def welford(x, weight, bias, eps):
+        mean, squares = np.zeros_like(x[:, :1]), np.zeros_like(x[:, :1])
+        for count in range(1, x.shape[1] + 1):
+            column = x[:, count - 1 : count]
+            step = column - mean
+            mean = mean + step / x.dtype.type(count)
+            squares = squares + step * (column - mean)
+        out = (x - mean) / np.sqrt(squares / x.dtype.type(x.shape[1]) + x.dtype.type(eps))
+        out = out if weight is None else out * weight
+        return out if bias is None else out + bias
+
+    table.serves("layernorm", "promised", numerics=term_by_term)(welford)
+    table.serves("layernorm", "not promised")(welford)
+    backend = LibraryBackend("plain", Plain(), table.rows, {})
+    report = check(backend, ["layernorm"], ["float32", "float64"], count=48)
+    assert len(report.results) == 4
+    for row in report.results:
+        assert (row.verdict is Verdict.PASS) == (row.kernel == "promised"), row
 
 
 def test_an_operator_that_the_library_lacks_is_unsupported_with_the_reason(backend):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from refsim.conformance.backends.library import Inputs, in_dtype
+from refsim.conformance.backends.library import Inputs, in_dtype, term_by_term
 from refsim.conformance.backends.onnxruntime.nodes import CONTRIB, Array, node
 from refsim.conformance.backends.onnxruntime.table import NARROW, TABLE
 
@@ -170,6 +170,7 @@ def fused_add_rmsnorm(x: Array, residual: Array, weight: Array, eps: float) -> A
     "com.microsoft.SkipLayerNormalization",
     SHORT,
     only={"normalised": ("unrounded",)},
+    numerics=term_by_term,
     refuses=_weighted,
 )
 def fused_add_layernorm(x: Array, residual: Array, weight: Array, bias: Array | None, eps: float) -> Any:

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention.flex_attention import flex_attention as torch_flex_attention
 
+from oracle.numerics import Numerics
 from refsim.conformance.backends.library import Inputs, weights_in_dtype
 from refsim.conformance.backends.torch.reductions import wide
 from refsim.conformance.backends.torch.table import TABLE
@@ -117,6 +118,12 @@ def attention_backward(
     )
 
 
+def _in_base_two(dtype: str) -> Numerics:
+    """The log-sum-exp is that of base 2, and comes back times log(2)."""
+    numerics = weights_in_dtype(dtype)
+    return numerics.with_changes(name=f"{numerics.name}, base 2", exp_form="exp2_fma")
+
+
 def _flexible(inputs: Inputs, params: Params) -> str | None:
     q, k, v = inputs["q"], inputs["k"], inputs["v"]
     assert q is not None
@@ -129,7 +136,7 @@ def _flexible(inputs: Inputs, params: Params) -> str | None:
     "flash_attention",
     "torch.nn.attention.flex_attention",
     ("float16", "bfloat16", "float32"),
-    numerics=weights_in_dtype,
+    numerics=_in_base_two,
     refuses=_flexible,
 )
 def flex_attention(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from refsim.conformance.backends.library import in_dtype
+from refsim.conformance.backends.library import in_dtype, term_by_term
 from refsim.conformance.backends.torch.table import TABLE
 
 
@@ -137,13 +137,13 @@ def swiglu_with_limit(x: Any, bias: Any, pairing: str, alpha: float, limit: floa
     return gate * torch.sigmoid(alpha * gate) * (value + 1)
 
 
-@TABLE.serves("layernorm", "torch.nn.functional.layer_norm")
+@TABLE.serves("layernorm", "torch.nn.functional.layer_norm", numerics=term_by_term)
 def layernorm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     """``layer_norm``."""
     return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
-@TABLE.serves("groupnorm", "torch.nn.functional.group_norm")
+@TABLE.serves("groupnorm", "torch.nn.functional.group_norm", numerics=term_by_term)
 def groupnorm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
     """``group_norm``."""
     return F.group_norm(x, groups, weight, bias, eps)
@@ -183,7 +183,12 @@ def fused_add_rmsnorm(x: Any, residual: Any, weight: Any, eps: float, rounding: 
     return total, _rms_norm(total, weight, eps, rounding)
 
 
-@TABLE.serves("fused_add_layernorm", "torch.nn.functional.layer_norm", only={"normalised": ("rounded",)})
+@TABLE.serves(
+    "fused_add_layernorm",
+    "torch.nn.functional.layer_norm",
+    only={"normalised": ("rounded",)},
+    numerics=term_by_term,
+)
 def fused_add_layernorm(x: Any, residual: Any, weight: Any, bias: Any, eps: float) -> Any:
     """``layer_norm`` of the sum."""
     total = x + residual
