@@ -17,6 +17,7 @@ from pathlib import Path
 
 from oracle.operator import OPERATORS, find_operator
 from oracle.variants import SLACK, variants_of
+from oracle.variants.bugs import BUGS
 from refsim.conformance.environment import environment
 from refsim.conformance.mutation import Trial, trials
 from refsim.conformance.rules import RULES
@@ -126,6 +127,17 @@ def _refusing(trial: Trial) -> list[str]:
     return [name for name, column in columns.items() if column.refused]
 
 
+def bugs_table(found: dict[str, list[Trial]]) -> Table:
+    """Each bug that shipped, its mutants, and in how many of their dtypes each rule refuses them."""
+    yield from table(["bug", "operator: what is wrong", "tried", "refsim", *RULES])
+    for bug, mutants in BUGS.items():
+        for operator, name in mutants:
+            mine = [trial for trial in found.get(operator, ()) if trial.variant.name == name]
+            if mine:
+                what = f"{operator}: {mine[0].variant.flaw}"
+                yield row([bug, what, len(mine), *(score.killed for score in scores(mine))])
+
+
 def slack_table(found: dict[str, list[Trial]]) -> Table:
     """Each operator and dtype: how far controls stay inside the bound, and inside the statistical tier."""
     yield from table(["operator", "dtypes: bound ÷ worst error", "sigma can be divided by"])
@@ -194,6 +206,14 @@ Mutants that each rule refuses; in brackets the controls that it accuses.
 """.splitlines()
     yield ""
     yield from operators_table(found)
+    yield from """
+## Bugs that shipped
+
+Faults that were found in libraries after they had shipped, and mutants with a fault of the same kind: in how many of
+the dtypes each rule refuses them.
+""".splitlines()
+    yield ""
+    yield from bugs_table(found)
     yield from f"""
 ## By value class
 

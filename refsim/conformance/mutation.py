@@ -160,8 +160,9 @@ def _untouchable(case: Case) -> dict[str, Any]:
 def _prepared(case: Case, numerics: str) -> Prepared:
     record = find_operator(case.operator)
     params = record.signature.complete(case.params)
-    judges = tuple(Judge(expected) for expected in record.expect(case.inputs(), params, NUMERICS[numerics]))
-    return Prepared(case, params, NUMERICS[numerics], judges, {})
+    stages: dict[Any, tuple[Any, ...]] = {}
+    expected = record.expect(case.inputs(), params, NUMERICS[numerics], None, stages)
+    return Prepared(case, params, NUMERICS[numerics], tuple(Judge(part) for part in expected), {}, _stages=stages)
 
 
 def _run(variant: Variant, inputs: dict[str, Any], params: dict[str, Any]) -> tuple[Any, ...]:
