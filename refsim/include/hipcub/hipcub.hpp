@@ -1,0 +1,4 @@
+// hipCUB: cub by another name.
+#pragma once
+#include "../cub/cub.cuh"
+namespace hipcub = cub;
