@@ -90,6 +90,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "rmsnorm_dynamic_quant",
         "fused_add_rmsnorm_dynamic_quant",
         "silu_and_mul_dynamic_quant",
+        "act_and_mul_static_quant",
         "gelu_and_mul_dynamic_quant",
         "relu2_and_mul_dynamic_quant",
         "swiglu_with_limit_dynamic_quant",

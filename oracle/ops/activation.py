@@ -64,7 +64,7 @@ def swiglu_factors(x: Any, bias: Any, pairing: str, alpha: float, limit: float) 
     return gate, sigmoid(alpha * gate), value + 1.0
 
 
-def _multiplied(factors: tuple[Any, ...], rounding: str, dtype: str) -> Array:
+def multiplied(factors: tuple[Any, ...], rounding: str, dtype: str) -> Array:
     """The product of all factors, the last of which waits for a rounding of the others if ``twice``."""
     *activated, value = factors
     out: Array = round_to_format(chain(*activated), dtype) * value if rounding == "twice" else chain(*factors)
@@ -120,7 +120,7 @@ def silu_and_mul(
     >>> silu_and_mul(np.array([[np.log(3.0), 0.0, 4.0, 5.0]])) / np.log(3.0)
     array([[3., 0.]])
     """
-    return _multiplied(silu_factors(x, bias, pairing, limit), rounding, dtype)
+    return multiplied(silu_factors(x, bias, pairing, limit), rounding, dtype)
 
 
 @operator(family="activation", check=even_width)
@@ -173,7 +173,7 @@ def gelu_and_mul(
     >>> gelu_and_mul(np.array([[0.0, 9.0, 3.0, 2.0]]))
     array([[ 0., 18.]])
     """
-    return _multiplied(gelu_factors(x, bias, pairing, approximate), rounding, dtype)
+    return multiplied(gelu_factors(x, bias, pairing, approximate), rounding, dtype)
 
 
 @operator(family="activation", check=even_width)
@@ -220,7 +220,7 @@ def relu2_and_mul(
     >>> relu2_and_mul(np.array([[3.0, -3.0, 0.5, 7.0]]))
     array([[4.5, 0. ]])
     """
-    return _multiplied(relu2_factors(x, bias, pairing), rounding, dtype)
+    return multiplied(relu2_factors(x, bias, pairing), rounding, dtype)
 
 
 @operator(family="activation", check=even_width)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+
+import numpy as np
 
 from oracle.operator import operator
 from oracle.ops.activation import (
     Bias,
     Limit,
     Pairing,
+    Rounding,
     even_width,
     gelu_factors,
+    multiplied,
     relu2_factors,
     silu_factors,
     swiglu_factors,
@@ -336,3 +341,79 @@ def swiglu_codes(
     """The codes, from the scale that was returned."""
     y = _activated(swiglu_factors(x, bias, pairing, alpha, limit), quantised, dtype)
     return dynamic_codes(y, scale, to, block)
+
+
+def _one_scale(sizes: Mapping[str, int], params: Mapping[str, Any]) -> str | None:
+    if sizes["one"] != 1:
+        return f"there is one scale for all, not {sizes['one']}"
+    return even_width(sizes, params)
+
+
+@operator(family="activation", check=_one_scale, dtypes=SHORT_FLOATS)
+def act_and_mul_static_quant(
+    x: Annotated[Array, Floats("rows width")],
+    scale: Annotated[Array, Floats("one", dtype="float32")],
+    bias: Bias = None,
+    *,
+    activation: Literal["silu", "gelu", "gelu_tanh", "relu2"] = "silu",
+    pairing: Pairing = "halves",
+    rounding: Rounding = "once",
+    to: To = "float8_e4m3fn",
+    quantised: Quantised = "unrounded",
+    dtype: Annotated[str, DtypeOf("x")],
+) -> Annotated[Array, Output("codes", chosen_by="to")]:
+    """A gated activation, quantised with a given scale: ``codes = Q(act(gate) · value / scale)``, saturated.
+
+    Parameters
+    ----------
+    x : array (rows, width)
+        Gates and values, width / 2 each; float16, bfloat16 or float32; no NaN and no infinity.
+    scale : float32 array (1,)
+        What a code is multiplied by to dequantise it; above 0.
+    bias : array (width,), optional
+        Added to every row of x first; x's dtype.
+    activation : "silu", "gelu", "gelu_tanh" or "relu2"
+        As in `silu_and_mul`, `gelu_and_mul` (by erf, or by tanh) and `relu2_and_mul`.
+    pairing : str
+        ``halves``: the first half of the columns gates the second; ``interleaved``: even columns gate odd ones.
+    rounding : "once" or "twice"
+        Whether the activated gate is rounded to x's dtype before the product (vLLM).
+    to : dtype by name
+        float8_e4m3fn, float8_e4m3fnuz or int8.
+    quantised : "unrounded" or "rounded"
+        Whether the product is quantised as it was computed (AITER's ``scaled_silu_and_mul``), or rounded to x's dtype
+        first (vLLM's ``silu_and_mul_quant``).
+
+    Returns
+    -------
+    codes : array (rows, width / 2)
+        ``to``; beyond its range the largest.
+
+    Notes
+    -----
+    Rounding points: as in the activation's own operator; ``rounding`` and ``quantised`` as they say; the quotient, by
+    division or by the reciprocal of the scale, in float32; the codes once, to nearest, ties to even.
+
+    Raises
+    ------
+    InputError
+        An odd width, more than one scale, or a bias of another width.
+
+    Source: ``silu_and_mul_quant`` of vLLM; ``scaled_silu_and_mul`` of AITER.
+
+    Examples
+    --------
+    >>> x, scale = np.array([[1000.0, 500.0, 0.25, -1.0]], np.float32), np.array([4.0], np.float32)
+    >>> act_and_mul_static_quant(x, scale, to="int8")
+    array([[  62., -125.]])
+    """
+    if activation == "silu":
+        factors = silu_factors(x, bias, pairing, None)
+    elif activation == "relu2":
+        factors = relu2_factors(x, bias, pairing)
+    else:
+        factors = gelu_factors(x, bias, pairing, "none" if activation == "gelu" else "tanh")
+    y: Any = multiplied(factors, rounding, dtype)
+    if quantised == "rounded":
+        y = round_to_format(y, dtype)
+    return dynamic_codes(y, scale[np.newaxis], to, "tensor")

@@ -134,6 +134,31 @@ def _activation(operator: str, style: Style, without: str = "", **extra: Any) ->
     return variant
 
 
+KINDS = {"silu": "silu_and_mul", "gelu": "gelu_and_mul", "gelu_tanh": "gelu_and_mul", "relu2": "relu2_and_mul"}
+
+
+def _static_activation(style: Style, without: str = "", **extra: Any) -> Callable[..., Any]:
+    """A gated activation before its quantisation with a given scale; ``without`` names what is left out."""
+
+    def variant(x: Array, scale: Array, bias: Array | None, **params: Any) -> Array:
+        params = {**params, **{name: other[params[name]] for name, other in extra.items()}, "block": "tensor"}
+        kind = params["activation"]
+        with np.errstate(all="ignore"):
+            gate, value = split(x, None if without == "bias" else bias, params["pairing"])
+            known = {"approximate": "tanh" if kind == "gelu_tanh" else "none"}
+            gate, share, value = factors(KINDS[kind], gate, value, known, Form(style.share))
+            if params["rounding"] == "twice":
+                y = wide(stored(gate * share, x)) * value
+            else:
+                y = gate * value * share if style.product == "value_first" else gate * share * value
+            if (style.quantised or params["quantised"]) == "rounded":
+                y = wide(stored(y, x))
+            held = round_to(scale, "bfloat16").astype(np.float32) if without == "precision" else scale
+            return codes_of(y, held[np.newaxis], style, params)
+
+    return variant
+
+
 HONEST: dict[str, tuple[Style, str]] = {
     "divisions": (Style(), "Two divisions."),
     "reciprocal": (Style(reciprocal="scale"), "Results are multiplied by the reciprocal of the scale."),
@@ -234,3 +259,22 @@ _register(
     "swiglu_with_limit_dynamic_quant", "value_not_shifted", _activation("swiglu_with_limit", Style(), "one"),
     "The value is not increased by 1.", mutant,
 )  # fmt: skip
+
+STATIC = "act_and_mul_static_quant"
+for _name, (_style, _doc) in HONEST.items():
+    _register(STATIC, _name, _static_activation(_style), _doc, control)
+for _name in ("toward_zero", "multiplied_by_scale", "always_rounded", "never_rounded"):
+    _style, _doc, _dtypes = MISTAKEN[_name]
+    _register(STATIC, _name, _static_activation(_style), _doc, mutant, dtypes=_dtypes)
+_other_kind = {"silu": "relu2", "relu2": "silu", "gelu": "gelu_tanh", "gelu_tanh": "gelu"}
+for _name, _static, _doc, _dtypes in (
+    ("no_bias", _static_activation(Style(), "bias"), "The bias is not added.", ()),
+    ("scale_in_bfloat16", _static_activation(Style(), "precision"), "The scale is rounded to bfloat16.", ()),
+    ("other_pairing", _static_activation(Style(), pairing=_swapped), "Halves are read as interleaved columns.", ()),
+    ("other_activation", _static_activation(Style(), activation=_other_kind), "It is another activation.", ()),
+    (
+        "other_rounding", _static_activation(Style(), rounding=_other_rounding),
+        "The activated gate is rounded before the product, or not.", NARROW,
+    ),
+):  # fmt: skip
+    _register(STATIC, _name, _static, _doc, mutant, dtypes=_dtypes)

@@ -134,6 +134,38 @@ def test_equals_loops_over_scalars(name):
                     assert got in near or (params["to"] != "int8" and nearest(got, table) in near), str(case)
 
 
+ACTIVATIONS = {
+    "silu": lambda gate: gate * logistic(gate),
+    "gelu": lambda gate: 0.5 * gate * math.erfc(-gate / math.sqrt(2.0)),
+    "gelu_tanh": lambda gate: gelu(gate, 1.0, {"approximate": "tanh"}),
+    "relu2": lambda gate: max(gate, 0.0) ** 2,
+}
+
+
+def test_a_given_scale_against_loops_over_scalars():
+    record, compared = find_operator("act_and_mul_static_quant"), 0
+    for case in make_cases(record.name, "float32", 36, seed=5):
+        if np.prod(list(case.dims.values())) > 1200:
+            continue
+        inputs, params = case.inputs(), record.signature.complete(case.params)
+        (codes,), table = record.value(inputs, case.params), codes_of(params["to"])
+
+        def product(gate, value, params):
+            activated = ACTIVATIONS[params["activation"]](gate)
+            if params["rounding"] == "twice":
+                activated = float(np.float32(activated))
+            return activated * value
+
+        for row, y in enumerate(gated(product)(inputs["x"], inputs["bias"], params)):
+            for column, value in enumerate(y):
+                value = float(np.float32(value)) if params["quantised"] == "rounded" else value
+                ratio = value / float(inputs["scale"][0])
+                near = {nearest(ratio * slack, table) for slack in (1 - 1e-6, 1.0, 1 + 1e-6)}
+                assert nearest(float(codes[row, column]), table) in near, str(case)
+        compared += 1
+    assert compared >= 22
+
+
 def test_a_lower_limit_of_the_scales():
     x, weight = np.zeros((1, 4), np.float32), np.ones(4, np.float32)
     for params, wanted in (
@@ -164,5 +196,7 @@ def test_refuses_what_is_outside_the_specification():
         find_operator("silu_and_mul_dynamic_quant")(x, least=-1.0)
     with pytest.raises(InputError, match="float64"):
         find_operator("silu_and_mul_dynamic_quant")(x.astype(np.float64))
+    with pytest.raises(InputError, match="there is one scale for all, not 2"):
+        find_operator("act_and_mul_static_quant")(x, x[0, :2])
     with pytest.raises(InputError, match="width = 3 must be even"):
         find_operator("silu_and_mul_dynamic_quant")(x[:, :3])

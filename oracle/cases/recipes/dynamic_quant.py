@@ -24,6 +24,8 @@ def _inputs(x: Array, rng: np.random.Generator, shapes: Mapping[str, Shape], num
     for label in ("weight", "bias"):
         if label in shapes:
             drawn[label] = normal(rng, shapes[label], number_format)
+    if "scale" in shapes:
+        drawn["scale"] = rng.uniform(0.5, 1.0, 1) / 32.0
     if "residual" in shapes:  # zero and tiny where x is
         drawn["residual"] = x * normal(rng, shapes["residual"], number_format)
     return drawn
@@ -148,6 +150,10 @@ def _columns(rows: int, cols: int) -> dict[str, int]:
     return {"rows": rows, "cols": cols}
 
 
+def _pairs_and_scale(rows: int, cols: int) -> dict[str, int]:
+    return {"rows": rows, "width": 2 * cols, "one": 1}
+
+
 def _pairs(rows: int, cols: int) -> dict[str, int]:
     return {"rows": rows, "width": 2 * cols}
 
@@ -167,6 +173,15 @@ RECIPES = {
     ),
     "silu_and_mul_dynamic_quant": _recipe(
         _pairs, (*COMMON, {"pairing": "interleaved", "limit": 1.5, "block": "1x128"}), biased=True
+    ),
+    "act_and_mul_static_quant": _recipe(
+        _pairs_and_scale,
+        (
+            {"activation": "silu"}, {"to": "int8"}, {"activation": "gelu"}, {"activation": "gelu_tanh", **VLLM},
+            {"to": "float8_e4m3fnuz", "activation": "relu2"}, {"to": "int8", "quantised": "rounded"},
+            {**VLLM, "activation": "relu2"}, {"pairing": "interleaved", "activation": "gelu_tanh"},
+        ),
+        biased=True,
     ),
     "gelu_and_mul_dynamic_quant": _recipe(
         _pairs,

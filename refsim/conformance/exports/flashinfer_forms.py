@@ -93,6 +93,7 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
         f"{name}_dynamic_quant": FlashinferForm("activation", _dynamic("half_width"), {"half_width": "width // 2"})
         for name in ("silu_and_mul", "gelu_and_mul", "relu2_and_mul", "swiglu_with_limit")
     },
+    **_with("activation", {"codes": "rows half_width"}, "act_and_mul_static_quant", half_width="width // 2"),
     **_with("gemm", {"out": "m n"}, "matmul", "gemm_epilogue", "matmul_a8w8", "matmul_a8w8_block_scaled"),
     **_with("gemm", {"out": "m n"}, "matmul_a8w8_preshuffled"),
     **_with("gemm", {"out": "batch m n"}, "batched_matmul"),

@@ -33,6 +33,7 @@ ABSENT = by_operator(
             "rmsnorm_dynamic_quant",
             "fused_add_rmsnorm_dynamic_quant",
             "silu_and_mul_dynamic_quant",
+            "act_and_mul_static_quant",
             "gelu_and_mul_dynamic_quant",
             "relu2_and_mul_dynamic_quant",
             "swiglu_with_limit_dynamic_quant",
