@@ -47,6 +47,8 @@ def _slopes(
     if bias is not None:
         bias = bias.reshape(batch, kv_heads, group * queries, keys)
         score, visible = score + bias, visible & (bias > -np.inf)
+    if slope_of_cap is not None:
+        slope_of_cap = np.where(visible, slope_of_cap, 0.0)  # the slope of a NaN that is not seen is none
     # lse is given and exact: as a pivot it only says that a kernel may meet it in the exponent's base.
     weight = np.exp(np.where(visible, score - pivot(np.where(lse == -np.inf, 0.0, lse)), -np.inf))
     mean = np.sum(dout * out, axis=-1, keepdims=True)

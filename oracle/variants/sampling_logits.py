@@ -235,9 +235,10 @@ def forbidden_as_lowest(logits: Array, rows: Array, tokens: Array, bias: Array) 
 for _bias in (at_once, one_by_one, backwards, flat_places, row_by_row, over_the_vocabulary):
     control("apply_logit_bias")(_bias)
 for _bias in (
-    taken_off, in_place_of, bias_in_short, last_left_out, first_row_only, all_rows, next_token, forbidden_as_lowest,
+    taken_off, in_place_of, bias_in_short, last_left_out, first_row_only, all_rows, next_token,
 ):  # fmt: skip
     mutant("apply_logit_bias")(_bias)
+mutant("apply_logit_bias", dtypes=("bfloat16", "float32"))(forbidden_as_lowest)  # in float16 it is minus infinity
 
 
 Bits = Callable[[Array, int], Any]

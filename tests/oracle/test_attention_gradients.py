@@ -125,3 +125,17 @@ def test_what_gradients_refuse():
         backward(dout, q, k[:, :0], v[:, :0], out, lse)
     with pytest.raises(InputError, match="dimension v_dim is 3 in out"):
         backward(dout, q, k, v, out[..., :3], lse)
+
+
+def test_a_query_that_sees_nothing_has_no_gradient_under_a_soft_cap_whatever_is_in_it():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, 1, size, 4)).astype(np.float32) for size in (3, 2, 2))
+    seen = {"causal": "bottom_right", "softcap": 2.0}
+    out, lse = find_operator("flash_attention")(q, k, v, **seen)
+    assert np.isneginf(lse[0, 0, 0])
+    q[0, 0, 0, 1] = np.nan
+    dq, *_ = find_operator("attention_backward")(
+        np.ones_like(q), q, k, v, out.astype(np.float32), lse.astype(np.float32), **seen
+    )
+    assert (dq[0, 0, 0] == 0).all()
+    assert np.isfinite(dq).all()
