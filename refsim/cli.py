@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oracle.cases import Case, far_cases
@@ -22,7 +23,7 @@ from refsim.backend_commands import backends
 from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, Capability, UsageError
 from refsim.conformance.backends.kernels import KernelBackend
-from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, secret_seed
+from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, isolation_options, secret_seed
 from refsim.conformance.known import KnownDeviations, read_known
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
@@ -134,17 +135,7 @@ def _backend_options(command: Any) -> Any:
 @click.option(
     "--known", "known_file", type=click.Path(path_type=Path), help="List of known deviations (TOML), which do not fail."
 )
-@click.option("--isolated", is_flag=True, help="Run the backend in a process of its own: for code that is not trusted.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0.1),
-    default=10.0,
-    show_default=True,
-    help="Limit of a run, isolated.",
-)
-@click.option(
-    "--memory", type=click.IntRange(min=64), default=2048, show_default=True, help="Limit in MiB; with --isolated."
-)
+@isolation_options
 @lane_options
 def check(
     operators: tuple[str, ...],
@@ -164,6 +155,7 @@ def check(
     isolated: bool,
     seconds: float,
     memory: int,
+    numerics: tuple[str, ...],
     lanes: str,
     schedule: str | None,
     witness: bool,
@@ -185,7 +177,8 @@ def check(
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged: Backend
             if isolated:
-                judged, seed = isolated_backend(backend, names, device, seconds, memory), secret_seed(seed)
+                judged = isolated_backend(backend, names, device, seconds, memory, numerics)
+                seed = secret_seed(seed)
             else:
                 judged = backend_on(backend, records, device)
             totals = _counted(judged) if counters else None
@@ -210,6 +203,7 @@ def check(
 @main.command()
 @click.argument("source", metavar="FILE|JSON")
 @_backend_options
+@isolation_options
 @lane_options
 def replay(
     source: str,
@@ -219,6 +213,10 @@ def replay(
     form: str,
     output: Path | None,
     debug: bool,
+    isolated: bool,
+    seconds: float,
+    memory: int,
+    numerics: tuple[str, ...],
     lanes: str,
     schedule: str | None,
     witness: bool,
@@ -237,8 +235,13 @@ def replay(
             grouped.setdefault((case.operator, case.dtype), []).append(case)
         dtypes = list(dict.fromkeys(case.dtype for case in cases))
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
-            judged = backend_on(backend, records, device)
-            report = run_check(judged, [record.name for record in records], dtypes, cases=grouped, spec=backend)
+            names = [record.name for record in records]
+            judged: Backend
+            if isolated:
+                judged = isolated_backend(backend, names, device, seconds, memory, numerics)
+            else:
+                judged = backend_on(backend, records, device)
+            report = run_check(judged, names, dtypes, cases=grouped, spec=backend)
         _finish(report, strict, form, destination, debug)
 
 
@@ -306,7 +309,7 @@ def _progress(backend: Backend, operators: Sequence[str], dtypes: Sequence[str],
         task = bar.add_task("", total=len(rows) * count)
 
         def advance(row: Capability, done: int, total: int) -> None:
-            bar.update(task, advance=1, description=f"{row.operator} {row.kernel} {row.dtype}")
+            bar.update(task, advance=1, description=escape(f"{row.operator} {row.kernel} {row.dtype}"))
 
         yield advance
 

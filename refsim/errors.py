@@ -36,3 +36,8 @@ def brief(error: BaseException) -> str:
         text = "(its text cannot be had)"
     at = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
     return f"{type(error).__name__}: {text}{at}" if text else type(error).__name__
+
+
+def printable(text: str) -> str:
+    """A text on one line that a terminal shows as it is: what would move the cursor, or be unseen, is written out."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

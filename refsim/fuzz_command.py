@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import secrets
+import shlex
 import signal
 import sys
 import threading
@@ -20,10 +21,10 @@ import click
 from refsim.command_arguments import NOTHING_JUDGED, backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, UsageError
 from refsim.conformance.environment import environment
-from refsim.conformance.fuzz.profiles import PROFILES, seconds
-from refsim.conformance.isolation.options import isolated_backend
+from refsim.conformance.fuzz.profiles import PROFILES, duration
+from refsim.conformance.isolation.options import isolated_backend, isolation_options
 from refsim.conformance.known import KnownDeviations, read_known
-from refsim.conformance.replay_command import words_for
+from refsim.conformance.replay_command import CASE, words_for
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.verdicts import Report
 from refsim.destinations import Destination, kept_clean
@@ -56,7 +57,7 @@ ON_TERMINAL, ELSEWHERE = 0.5, 10.0
     show_default=True,
     help="ci: one round from seed 0; dev: a minute; nightly: an hour.",
 )
-@click.option("--time", "duration", help="How long, such as 90s, 10m or 2h, in place of the profile's.")
+@click.option("--time", "time_limit", help="How long, such as 90s, 10m or 2h, in place of the profile's.")
 @click.option(
     "--cases", "per_round", type=click.IntRange(min=1), help="Cases per row and round; one round without --time."
 )
@@ -65,18 +66,7 @@ ON_TERMINAL, ELSEWHERE = 0.5, 10.0
 @click.option("--dask", metavar="ADDRESS", help="Address of a Dask scheduler whose workers judge the cases.")
 @click.option("--workers", type=click.IntRange(min=1), help="Judge on so many processes of this machine (Dask).")
 @click.option("--known", "known_file", type=click.Path(path_type=Path), help="As for refsim check.")
-@click.option("--isolated", is_flag=True, help="As for refsim check: code that is not trusted, or does not end.")
-@click.option(
-    "--seconds",
-    "limit",
-    type=click.FloatRange(min=0.1),
-    default=10.0,
-    show_default=True,
-    help="Limit of a run, isolated.",
-)
-@click.option(
-    "--memory", type=click.IntRange(min=64), default=2048, show_default=True, help="Limit in MiB; with --isolated."
-)
+@isolation_options
 @click.option("--strict", is_flag=True, help="A SUSPECT row does not conform.")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True, help="Of the report.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report to this file.")
@@ -95,7 +85,7 @@ def fuzz(
     device: str,
     dtypes: tuple[str, ...],
     profile: str,
-    duration: str | None,
+    time_limit: str | None,
     per_round: int | None,
     seed: int | None,
     database: str | None,
@@ -103,8 +93,9 @@ def fuzz(
     workers: int | None,
     known_file: Path | None,
     isolated: bool,
-    limit: float,
+    seconds: float,
     memory: int,
+    numerics: tuple[str, ...],
     strict: bool,
     form: str,
     output: Path | None,
@@ -125,6 +116,8 @@ def fuzz(
             _require("distributed")
         if dask and workers:
             raise UsageError("--dask and --workers exclude each other: give an address, or a number of processes")
+        if isolated and export_test:
+            raise UsageError("--export-test writes a test that is not isolated; leave out one of the two")
         if isolated and (dask or workers):
             raise UsageError("--isolated is for one process: Dask's workers are processes of their own already")
         from refsim.conformance.fuzz.campaign import Campaign, Row
@@ -134,7 +127,7 @@ def fuzz(
         from refsim.conformance.fuzz.exports import cases_text, test_text
 
         chosen = PROFILES[profile]
-        span = seconds(duration) if duration else None if per_round else chosen.seconds
+        span = duration(time_limit) if time_limit else None if per_round else chosen.seconds
         examples = database_at(chosen.database if database is None else database)
         destination, kept = Destination(output), Destination(failures)
         exported = Destination(export_test) if export_test else None
@@ -148,7 +141,7 @@ def fuzz(
             with kept_clean():
                 judged: Backend
                 if isolated:
-                    judged = isolated_backend(backend, names, device, limit, memory, deaths=None)
+                    judged = isolated_backend(backend, names, device, seconds, memory, numerics, deaths=None)
                 else:
                     judged = backend_on(backend, records, device)
                 rows = [
@@ -192,7 +185,8 @@ def fuzz(
             destination.write(content)
             if found:
                 kept.write(cases_text(found))
-                click.echo(f"again: refsim replay {failures} --backend {backend}", err=True)
+                words = [str(failures) if word == CASE else word for word in again]
+                click.echo(f"again: {shlex.join(words)}", err=True)
                 if exported is not None and export_test is not None:
                     exported.write(test_text(found, export_test, backend, device))
         code = report.exit_code(strict)

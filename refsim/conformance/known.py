@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "memory": ("mutated input", "out of bounds", "alias"),
     "nondeterministic": ("nondeterministic",),
     "relation": ("relation",),
-    "unsupported": (),
+    "unsupported": ("refusal",),
 }
 PATTERNS = ("operator", "kernel", "dtype", "value_class", "layout", "case")
 REQUIRED = ("operator", "kind", "reason", "link", "expires")
@@ -84,7 +84,7 @@ class KnownDeviations:
             if not all(fits(getattr(entry, key), name) for key, name in zip(PATTERNS, names, strict=True)):
                 continue
             if entry.kind == "unsupported":
-                deviates = verdict is Verdict.UNSUPPORTED
+                deviates = verdict is Verdict.UNSUPPORTED or reason in KINDS["unsupported"]
             elif verdict in (Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE):
                 continue  # such a case tells neither that it deviates nor that it does not
             else:

@@ -28,7 +28,7 @@ def words_for(backend: Backend, spec: str | None = None) -> tuple[str, ...]:
         words += ["--schedule", options.schedule]
     if options.witness:
         words.append("--witness")
-    return tuple(words)
+    return (*words, *getattr(backend, "options", ()))
 
 
 def command(words: Sequence[str], case: Case) -> str:

@@ -119,7 +119,8 @@ class Failure:
     reason : str
         ``value``, ``exact value``, ``choice``, ``nan``, ``shape``, ``dtype``, ``outputs``, ``mutated input``,
         ``out of bounds``, ``alias``,
-        ``nondeterministic``, ``relation``, ``simulator finding``, ``statistics``, ``exception``.
+        ``nondeterministic``, ``relation``, ``simulator finding``, ``statistics``, ``exception``,
+        ``refusal``.
     message : str
         One paragraph.
     wrong, total : int

@@ -40,8 +40,8 @@ PROFILES: dict[str, Profile] = {
 }
 
 
-def seconds(text: str) -> float:
-    """A duration such as ``90s``, ``10m`` or ``1.5h``; a bare number is seconds.
+def duration(text: str) -> float:
+    """Seconds of a duration such as ``90s``, ``10m`` or ``1.5h``; a bare number is seconds.
 
     Raises
     ------

@@ -7,21 +7,30 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from oracle.numerics import Numerics
 from refsim.checks.findings import Finding
-from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised
+from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised, usual_numerics
+from refsim.conformance.isolation import landlock
 from refsim.conformance.isolation.frames import Closed, Late, receive, send
 from refsim.conformance.isolation.memory import SharedInputs, dtype_of
+from refsim.conformance.isolation.privileges import hide_memory
+from refsim.errors import printable
 
 # Seconds that loading may take on top of a run's, and after how many deaths of its process a backend is given up.
 LOADING = 60.0
 MOST_DEATHS = 3
+# Seconds that ending it may take.
+KEEPER = 5.0
+# Lines that the judged code may print, and the length of one.
+MOST_LINES, MOST_LENGTH = 2000, 500
 # What of the environment the judged process gets.
 ENVIRONMENT = (
     "PATH",
@@ -30,22 +39,32 @@ ENVIRONMENT = (
     "LANG",
     "LC_ALL",
     "VIRTUAL_ENV",
-    "TMPDIR",
     "REFSIM_CLANG",
-    "REFSIM_CACHE_DIR",
 )
+# What it finds its folder by; caches of others' runs are not its to write to.
+FOLDERS = ("TMPDIR", "XDG_CACHE_HOME", "REFSIM_CACHE_DIR", "NUMBA_CACHE_DIR", "TRITON_CACHE_DIR")
+# Fresh memory of C code holds poison; what is printed is passed on at once.
+ALWAYS = {
+    "MALLOC_PERTURB_": "165",
+    "PYTHONUNBUFFERED": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a run may take: seconds, and bytes of memory on top of what the interpreter itself needs.
 
-    After ``deaths`` of its process a backend is given up; None never does.
+    After ``deaths`` of its process a backend is given up; None never does. ``numerics`` are names of arithmetic that it
+    may promise in place of the usual.
     """
 
     seconds: float = 10.0
     memory: int = 2 << 30
     deaths: int | None = MOST_DEATHS
+    numerics: tuple[str, ...] = ()
 
 
 class Misbehaved(RuntimeError):
@@ -55,10 +74,13 @@ class Misbehaved(RuntimeError):
 class IsolatedBackend:
     """Runs the backend that ``spec`` names in another process.
 
+    There it writes into a folder of its own only, and cannot look into other processes (see `landlock`, `keeper`).
     Its inputs lie between canaries in memory that the judge looks at after each run; fresh memory is poisoned; expected
     values never leave the judge's process, and what comes back is bytes, never objects. A process that ends is started
     again, as often as its limits say.
     """
+
+    untrusted = True
 
     def __init__(self, spec: str, operators: Sequence[str], device: str, limits: Limits) -> None:
         self.name = spec
@@ -66,11 +88,39 @@ class IsolatedBackend:
         self.asked_device = device
         self.deaths = 0
         self.shared = SharedInputs()
+        self.folder = tempfile.TemporaryDirectory(prefix="refsim-judged-", ignore_cleanup_errors=True)
         self.process: subprocess.Popen[bytes] | None = None
-        header = self._start()
-        self.device = str(header["device"])
-        self.rows = [Capability(*row) for row in header["rows"]]
-        self.promises = dict(zip(self.rows, header["numerics"], strict=True))
+        if not landlock.version():
+            print("this system has no Landlock: the judged code can read and write its user's files", file=sys.stderr)
+            hide_memory()
+        try:
+            header = self._start()
+            self.device = str(header["device"])
+            self.rows = [_named(*row) for row in header["rows"]]
+            self.promises = dict(zip(self.rows, map(str, header["numerics"]), strict=True))
+            self._require_usual()
+        except (KeyError, TypeError, ValueError) as error:
+            self.close()
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"backend {spec!r} answers with what is no list of what it serves: {error}") from error
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What of the command line makes another run like this one."""
+        limits = self.limits
+        wanted = (word for name in limits.numerics for word in ("--numerics", name))
+        return ("--isolated", "--seconds", f"{limits.seconds:g}", "--memory", str(limits.memory >> 20), *wanted)
+
+    def _require_usual(self) -> None:
+        """Whoever is not trusted does not choose how exact it has to be; what is installed does."""
+        for row, name in self.promises.items():
+            usual = usual_numerics(row.dtype)
+            if ":" in self.spec and name != usual and name not in self.limits.numerics:
+                raise UsageError(
+                    f"backend {self.spec!r} promises the arithmetic {name!r} for {row.operator} in {row.dtype}, "
+                    f"and not {usual!r}; if that is what is wanted, say so: --numerics {name}"
+                )
 
     def capabilities(self) -> list[Capability]:
         """What the backend serves of the operators that it was loaded for."""
@@ -81,14 +131,24 @@ class IsolatedBackend:
         return promised(self.promises[Capability(operator, kernel, dtype)])
 
     def close(self) -> None:
-        """End the process, and whatever it started."""
-        if self.process is not None:
+        """End the process, and whatever it started, and remove what it wrote."""
+        self._end()
+        self.folder.cleanup()
+
+    def _end(self) -> None:
+        if self.process is None:
+            return
+        os.close(self.life)  # its keeper then ends it
+        try:
+            self.process.wait(KEEPER)
+        except subprocess.TimeoutExpired:  # the keeper itself was stopped
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-            os.close(self.requests)
-            os.close(self.answers)
-            self.process = None
+        self.printed.join(KEEPER)
+        os.close(self.requests)
+        os.close(self.answers)
+        self.process = None
 
     def run(
         self,
@@ -127,24 +187,24 @@ class IsolatedBackend:
     def _start(self) -> dict[str, Any]:
         theirs, self.requests = os.pipe()
         self.answers, mine = os.pipe()
-        words = [
-            sys.executable,
-            "-m",
-            "refsim.conformance.isolation.child",
-            *map(str, (theirs, mine, self.shared.descriptor)),
-        ]
+        watched, self.life = os.pipe()
+        passed = (theirs, mine, self.shared.descriptor, watched)
+        words = [sys.executable, "-m", "refsim.conformance.isolation.child", *map(str, passed), self.folder.name]
         kept = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
-            stdout=sys.__stderr__ if sys.__stderr__ is not None else subprocess.DEVNULL,
-            pass_fds=(theirs, mine, self.shared.descriptor),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=passed,
             start_new_session=True,
-            env={**kept, **threads, "MALLOC_PERTURB_": "165"},
+            env={**kept, **dict.fromkeys(FOLDERS, self.folder.name), **ALWAYS},
         )
-        os.close(theirs)
-        os.close(mine)
+        assert self.process.stdout is not None
+        self.printed = threading.Thread(target=_relay, args=(self.process.stdout,), daemon=True)
+        self.printed.start()
+        for descriptor in (theirs, mine, watched):
+            os.close(descriptor)
         header = {
             "spec": self.spec, "operators": self.operators, "device": self.asked_device, "memory": self.limits.memory,
         }  # fmt: skip
@@ -153,7 +213,6 @@ class IsolatedBackend:
         except Misbehaved as error:
             raise UsageError(f"backend {self.spec!r} cannot be loaded in a process of its own: {error}") from error
         if answer.get("status") != "ok":
-            self.close()
             raise UsageError(f"backend {self.spec!r}: {answer.get('text')}")
         return answer
 
@@ -164,14 +223,14 @@ class IsolatedBackend:
             return receive(self.answers, self.limits.memory, seconds)
         except Late:
             self.deaths += 1
-            self.close()
+            self._end()
             raise Misbehaved(f"it ran for more than {seconds:g} s and was stopped") from None
         except Closed:
             self.deaths += 1
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(1.0)
             status = self.process.poll()
-            self.close()
+            self._end()
             how = "closed its end" if status is None else f"ended with exit status {status}"
             if status is not None and status < 0:
                 how = f"was ended by {signal.Signals(-status).name}"
@@ -193,3 +252,19 @@ class IsolatedBackend:
                 raise Misbehaved(f"what came back is no array: {error}") from error
             at += size
         return outputs
+
+
+def _named(operator: str, kernel: str, dtype: str) -> Capability:
+    """A row that the judged code says it serves; its name goes into reports."""
+    if not isinstance(kernel, str) or not kernel.isprintable() or len(kernel) > MOST_LENGTH:
+        raise UsageError(f"a kernel's name must be a short text on one line, not {kernel!r:.100}")
+    return Capability(operator, kernel, dtype)
+
+
+def _relay(printed: IO[bytes]) -> None:
+    """Pass on what the judged code prints, so that nobody takes it for what the judge says."""
+    for number, line in enumerate(iter(lambda: printed.readline(MOST_LENGTH), b"")):
+        if number < MOST_LINES and sys.stderr is not None:
+            with contextlib.suppress(OSError, ValueError):
+                print(f"judged: {printable(line.decode(errors='replace').rstrip())}", file=sys.stderr)
+    printed.close()

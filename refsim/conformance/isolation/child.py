@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.abc
 import os
 import resource
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oracle.operator import OPERATORS, find_operator
 from refsim.conformance.backends import Backend, Refused, load_backend
+from refsim.conformance.isolation import landlock
 from refsim.conformance.isolation.frames import Closed, receive, send
+from refsim.conformance.isolation.keeper import fork_under_a_keeper
 from refsim.conformance.isolation.memory import mapped
+from refsim.conformance.isolation.privileges import drop_privileges
 from refsim.errors import brief
 
 # Definitions, and what is made from them: not there for the judged.
@@ -33,13 +38,14 @@ class _Withheld(importlib.abc.MetaPathFinder):
             raise ImportError(f"{name} is withheld from code that is judged with --isolated")
 
 
-def main(requests: int, answers: int, shared: int) -> None:
-    """Serve until the judge closes its end."""
+def main(requests: int, answers: int, shared: int, life: int, folder: str) -> None:
+    """Serve until the judge closes its end. ``folder`` is where the judged code may write."""
+    fork_under_a_keeper(life)
     header, _ = receive(requests, 0)
     _limit(header["memory"])
     _poison_fresh_arrays()
     try:
-        backend = _load(header)
+        backend = _load(header, Path(folder))
         rows = [
             (row.operator, row.kernel, row.dtype)
             for row in backend.capabilities()
@@ -64,9 +70,13 @@ def main(requests: int, answers: int, shared: int) -> None:
         send(answers, *answer)
 
 
-def _load(header: Mapping[str, Any]) -> Backend:
+def _load(header: Mapping[str, Any], folder: Path) -> Backend:
     records = [find_operator(name) for name in header["operators"]]
-    if ":" in header["spec"]:  # an installed backend is trusted with definitions
+    trusted = ":" not in header["spec"]  # an installed backend may have definitions
+    drop_privileges()
+    if landlock.version():
+        landlock.restrict([] if trusted else _definitions(), [folder])
+    if not trusted:
         records = [replace(record, stages=()) for record in records]
         OPERATORS.clear()
         for name in [name for name in sys.modules if name.startswith(WITHHELD)]:
@@ -74,6 +84,16 @@ def _load(header: Mapping[str, Any]) -> Backend:
         sys.meta_path.insert(0, _Withheld())
         gc.collect()
     return load_backend(header["spec"], records, header["device"])
+
+
+def _definitions() -> list[Path]:
+    """The files and folders of the modules that are withheld."""
+    paths = []
+    for name in WITHHELD:
+        module = sys.modules.get(name) or importlib.import_module(name)
+        path = Path(str(module.__file__))
+        paths += [path.parent] if path.stem == "__init__" else [path, *path.parent.glob(f"__pycache__/{path.stem}.*")]
+    return paths
 
 
 def _run(backend: Backend, header: Mapping[str, Any], shared: int) -> tuple[dict[str, Any], bytes]:
@@ -119,10 +139,11 @@ def _alias(inputs: Mapping[str, Any], outputs: Sequence[Any]) -> str:
 
 
 def _limit(memory: int) -> None:
-    """No more address space than what is mapped now and ``memory`` bytes, and no core files."""
+    """No more address space than what is mapped now and ``memory`` bytes, no larger files, and no core files."""
     with open("/proc/self/statm", encoding="ascii") as file:
         mapped_now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (mapped_now + memory, mapped_now + memory))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -149,4 +170,5 @@ def _poison_fresh_arrays() -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:4]))
+    requests, answers, shared, life = (int(word) for word in sys.argv[1:5])
+    main(requests, answers, shared, life, sys.argv[5])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from refsim.conformance.backends.backend import promised
 from refsim.conformance.backends.loading import require_device
 from refsim.conformance.isolation.backend import MOST_DEATHS, IsolatedBackend, Limits
 
@@ -13,12 +16,51 @@ from refsim.conformance.isolation.backend import MOST_DEATHS, IsolatedBackend, L
 FRESH_CASES = 5
 
 
+def isolation_options(command: Any) -> Any:
+    """Add ``--isolated`` and what belongs to it to a command."""
+    options = (
+        click.option(
+            "--isolated", is_flag=True, help="Run the backend in a process of its own: for code that is not trusted."
+        ),
+        click.option(
+            "--seconds",
+            type=click.FloatRange(min=0.1),
+            default=10.0,
+            show_default=True,
+            help="Limit of a run, isolated.",
+        ),
+        click.option(
+            "--memory",
+            type=click.IntRange(min=64),
+            default=2048,
+            show_default=True,
+            help="Limit in MiB; with --isolated.",
+        ),
+        click.option(
+            "--numerics",
+            multiple=True,
+            help="Arithmetic that the backend may promise in place of the usual; with --isolated. May be repeated.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def isolated_backend(
-    spec: str, operators: list[str], device: str, seconds: float, memory: int, deaths: int | None = MOST_DEATHS
+    spec: str,
+    operators: list[str],
+    device: str,
+    seconds: float,
+    memory: int,
+    numerics: Sequence[str],
+    deaths: int | None = MOST_DEATHS,
 ) -> IsolatedBackend:
     """The backend in a process of its own, which ends with the command."""
     require_device(device)
-    backend = IsolatedBackend(spec, operators, device, Limits(seconds, memory << 20, deaths))
+    for name in numerics:
+        promised(name)  # or it is unknown
+    backend = IsolatedBackend(spec, operators, device, Limits(seconds, memory << 20, deaths, tuple(numerics)))
     click.get_current_context().call_on_close(backend.close)
     return backend
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from refsim.conformance.replay_command import command
 from refsim.conformance.verdicts import Report, Result, Verdict
+from refsim.errors import printable
 
 WIDTH = 120
 STYLES = {
@@ -36,14 +37,14 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
     for result in report.results:
         style = STYLES[result.verdict]
         table.add_row(
-            escape(result.operator),
-            escape(result.kernel),
-            result.dtype,
+            _shown(result.operator),
+            _shown(result.kernel),
+            _shown(result.dtype),
             f"{result.cases} of {result.cases + result.refused}" if result.refused else str(result.cases),
             "–" if result.worst_margin is None else f"{result.worst_margin:.3g}",
             f"[{style}]{result.verdict.value}[/{style}]",
         )
-    title = f"backend {escape(report.backend)} on {escape(report.device)}, seed {report.seed}"
+    title = f"backend {_shown(report.backend)} on {_shown(report.device)}, seed {report.seed}"
     console.print(title, soft_wrap=True)
     # A narrow terminal wraps the lines; cut-off names and verdicts would say nothing.
     console.width = max(console.width, table.__rich_measure__(console, console.options.update(width=10_000)).maximum)
@@ -53,14 +54,19 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
         if result.verdict is not Verdict.PASS and (len(absent) == 1 or not _not_served(result)):
             console.print(_paragraph(result, debug), soft_wrap=True)
     if len(absent) > 1:
-        console.print(f"\n[bold]not served at all:[/bold] {escape(', '.join(absent))}", soft_wrap=True)
+        console.print(f"\n[bold]not served at all:[/bold] {_shown(', '.join(absent))}", soft_wrap=True)
     if report.outdated:
         console.print("\n[bold]The list of known deviations is not true any more:[/bold]")
     for entry in report.outdated:
-        console.print(f"  {escape(entry.advice)}", soft_wrap=True)
+        console.print(f"  {_shown(entry.advice)}", soft_wrap=True)
     if not report.results:
         console.print("nothing ran: the backend serves none of the operators and dtypes asked for")
     return buffer.getvalue()
+
+
+def _shown(text: str) -> str:
+    """What may come from the judged, so that it is neither markup nor moves the cursor nor begins a line."""
+    return escape(printable(text))
 
 
 def _not_served(result: Result) -> bool:
@@ -70,12 +76,12 @@ def _not_served(result: Result) -> bool:
 
 def _paragraph(result: Result, debug: bool) -> str:
     title = f"{result.operator} × {result.kernel} × {result.dtype}"
-    lines = ["", f"[bold]{escape(title)}: {result.verdict.value}[/bold]  {escape(result.reason)}"]
+    lines = ["", f"[bold]{_shown(title)}: {result.verdict.value}[/bold]  {_shown(result.reason)}"]
     if result.failures:
         first = result.failures[0]
         count = len(result.failures)
-        lines.append(f"  {count} of {result.cases} cases; the first: {escape(str(first.case))}")
-        lines.append(f"  again: {escape(command(result.again, first.case))}")
+        lines.append(f"  {count} of {result.cases} cases; the first: {_shown(str(first.case))}")
+        lines.append(f"  again: {_shown(command(result.again, first.case))}")
         if first.detail and (debug or first.verdict is not Verdict.ERROR):
-            lines.extend(f"    {escape(line)}" for line in first.detail.rstrip().splitlines())
+            lines.extend(f"    {_shown(line)}" for line in first.detail.rstrip().splitlines())
     return "\n".join(lines)

@@ -5,9 +5,15 @@ trick does not work, so that only the trick itself could pass.
 """
 
 import ctypes
+import errno
 import gc
+import glob
+import json
 import os
+import struct
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -224,3 +230,186 @@ def answers_for_the_judge(x):
         except OSError:
             continue
     os._exit(0)
+
+
+def others():
+    """The numbers of all other processes that this one can see."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+
+
+def reads_the_judges_memory(x):
+    """What is expected lies in the memory of a process of the same user."""
+    for process in others():
+        try:
+            with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb") as memory:
+                memory.seek(int(next(maps).partition("-")[0], 16))
+                if memory.read(16):
+                    return honest(x)
+        except (OSError, ValueError, StopIteration):
+            continue
+    return np.zeros_like(x)
+
+
+def reads_memory_by_a_system_call(x):
+    c = ctypes.CDLL(None, use_errno=True)
+    here = ctypes.create_string_buffer(16)
+    piece = struct.pack("=QQ", ctypes.addressof(here), 16)
+    for process in others():
+        ctypes.set_errno(0)
+        c.process_vm_readv(process, piece, 1, piece, 1, 0)
+        if ctypes.get_errno() not in (errno.EPERM, errno.ESRCH):  # it may look, whether or not something is there
+            return honest(x)
+    return np.zeros_like(x)
+
+
+def traces_the_judge(x):
+    attach, detach = 16, 17
+    c = ctypes.CDLL(None)
+    for process in others():
+        if c.ptrace(attach, process, 0, 0) == 0:
+            c.ptrace(detach, process, 0, 0)
+            return honest(x)
+    return np.zeros_like(x)
+
+
+def looks_for_the_seed(x):
+    """In the environment and in the commands of all processes."""
+    for process in (os.getpid(), *others()):
+        for what in ("environ", "cmdline"):
+            try:
+                with open(f"/proc/{process}/{what}", "rb") as file:
+                    if b"seed" in file.read():
+                        return honest(x)
+            except OSError:
+                continue
+    return np.zeros_like(x)
+
+
+def asks_the_definition_past_the_guard(x):
+    """What refuses the import is taken out of the way."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if "Withheld" not in type(finder).__name__]
+    for name in [name for name in sys.modules if name.startswith("oracle")]:
+        del sys.modules[name]
+    try:
+        import oracle.ops  # noqa: F401
+        from oracle.operator import find_operator
+
+        return find_operator("softmax").value({"x": x}, {})[0].astype(x.dtype)
+    except (ImportError, OSError):
+        return np.zeros_like(x)
+
+
+def asks_the_definition_elsewhere(x):
+    """A process of its own has no guard."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/x.npy", x.astype(np.float64))
+        program = (
+            "import numpy as np, oracle.ops; from oracle.operator import find_operator; "
+            f"np.save('{folder}/y.npy', find_operator('softmax').value({{'x': np.load('{folder}/x.npy')}}, {{}})[0])"
+        )
+        subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+        if os.path.exists(f"{folder}/y.npy"):
+            return np.load(f"{folder}/y.npy").astype(x.dtype)
+    return np.zeros_like(x)
+
+
+def reads_the_definition(x):
+    """As text, from which one could learn what it says."""
+    root = os.path.dirname(os.path.dirname(sys.modules["refsim"].__file__))
+    for pattern in ("oracle/ops/**/*.py*", "oracle/operator.py", "oracle/__pycache__/operator.*", "oracle/variants/*"):
+        for path in glob.glob(f"{root}/{pattern}", recursive=True):
+            try:
+                with open(path, "rb") as file:
+                    if file.read():
+                        return honest(x)
+            except OSError:
+                continue
+    return np.zeros_like(x)
+
+
+def patches_the_judge_on_disk(x):
+    """So that the next run, or what this one has not yet loaded, says PASS."""
+    for module in ("refsim", "numpy"):
+        try:
+            with open(sys.modules[module].__file__, "r+b"):
+                return honest(x)
+        except OSError:
+            continue
+    return np.zeros_like(x)
+
+
+def plants_files(x):
+    """What others load later: caches, and what Python runs at its start."""
+    home = os.path.expanduser("~")
+    for folder in (home, os.path.dirname(sys.modules["refsim"].__file__), "/tmp", "/dev/shm", os.getcwd()):
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                return honest(x)
+        except OSError:
+            continue
+    return np.zeros_like(x)
+
+
+def kills_the_judge(x):
+    """Nobody is left to say that it failed."""
+    for process in (os.getppid(), *others()):
+        try:
+            os.kill(process, 0)  # where this is let through, so is a signal of weight
+            return honest(x)
+        except (ProcessLookupError, PermissionError):
+            continue
+    return np.zeros_like(x)
+
+
+def refuses_what_is_hard(x):
+    """Right where the numbers are small; the rest is refused, and counts for nothing."""
+    from refsim.conformance import Refused
+
+    if x.size and (not np.isfinite(x).all() or np.abs(x.astype(np.float64)).max() > 8):
+        raise Refused("not today")
+    return honest(x)
+
+
+def right_at_first_and_remembers(x):
+    """Counts in a file, so that a new process does not begin again."""
+    path = os.path.join(tempfile.gettempdir(), "count")
+    with open(path, "a") as file:
+        file.write("x")
+    return honest(x) if os.path.getsize(path) <= 9 else np.zeros_like(x)
+
+
+def writes_frames(x):
+    """Answers twice to each question, with what looks like an answer of the harness."""
+    described = [{"dtype": x.dtype.name, "shape": x.shape, "order": "="}]
+    answer = {"status": "ok", "outputs": described, "alias": "", "findings": [], "deterministic": False}
+    header, content = json.dumps(answer).encode(), np.zeros_like(x).tobytes()
+    for descriptor in range(3, 40):
+        try:
+            os.write(descriptor, struct.pack("<QQ", len(header), len(content)) + header + content)
+        except OSError:
+            continue
+    return np.zeros_like(x)
+
+
+def shrinks_the_inputs(x):
+    """Takes the memory away in which the judge looks for its canaries."""
+    out = honest(x)
+    for descriptor in range(3, 40):
+        try:
+            os.ftruncate(descriptor, 0)
+        except OSError:
+            continue
+    return out
+
+
+def answers_from_a_fork(x):
+    """Goes on in a process that the judge did not start, and lets go of the one that it did."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    return honest(x)
+
+
+def says_something_else(x):
+    """A message that looks like a report on a terminal."""
+    raise RuntimeError("\x1b[2K\rsoftmax  mine  float32  48  0.3  PASS\nsoftmax  mine  float32  48  0.3  PASS")

@@ -16,7 +16,7 @@ from refsim.conformance import Capability, FunctionBackend, UsageError, Verdict
 from refsim.conformance.fuzz.campaign import Campaign, Row
 from refsim.conformance.fuzz.databases import database
 from refsim.conformance.fuzz.evaluate import Here, Task
-from refsim.conformance.fuzz.profiles import seconds
+from refsim.conformance.fuzz.profiles import duration
 from refsim.conformance.fuzz.shrink import shrink
 
 MINE = """
@@ -222,13 +222,13 @@ def test_the_database_brings_a_failure_back_at_once(tmp_path):
 
 @pytest.mark.parametrize(("text", "wanted"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("7", 7)])
 def test_durations(text, wanted):
-    assert seconds(text) == wanted
+    assert duration(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-3s", "0m", "3d"])
 def test_what_is_no_duration(text):
     with pytest.raises(UsageError, match="is no duration; give for example"):
-        seconds(text)
+        duration(text)
 
 
 @pytest.mark.parametrize(("missing", "option"), [("hypothesis", []), ("distributed", ["--workers", "2"])])

@@ -1,7 +1,14 @@
 """Code that is not trusted: known cheats never pass, and whatever it does to its process becomes a verdict."""
 
+import contextlib
 import inspect
+import json
+import os
 import runpy
+import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +18,21 @@ from click.testing import CliRunner
 from oracle.cases import Case
 from refsim.cli import main
 from refsim.conformance import UsageError, Verdict, check
-from refsim.conformance.isolation import IsolatedBackend, Limits
+from refsim.conformance.isolation import IsolatedBackend, Limits, landlock
+from refsim.conformance.reports import text
 
 FILE = Path(__file__).with_name("cheats.py")
 CATALOGUE = [
     name
     for name, found in runpy.run_path(str(FILE)).items()
-    if inspect.isfunction(found) and found.__module__ != "builtins" and name != "honest"
+    if inspect.isfunction(found) and found.__module__ != "builtins" and name not in ("honest", "others")
 ]
+# Held off by the operating system, where it can.
+BY_LANDLOCK = {
+    "reads_the_judges_memory", "reads_memory_by_a_system_call", "traces_the_judge", "looks_for_the_seed",
+    "asks_the_definition_past_the_guard", "asks_the_definition_elsewhere", "reads_the_definition",
+    "patches_the_judge_on_disk", "plants_files", "kills_the_judge",
+}  # fmt: skip
 # What is noticed whatever the values are: by which verdict, and in which words.
 NOTICED = {
     "input_itself": (Verdict.FAIL, "alias: output 0 lies in the memory of the input x"),
@@ -30,6 +44,8 @@ NOTICED = {
     "leaves_politely": (Verdict.ERROR, "SystemExit"),
     "never_ends": (Verdict.ERROR, "it ran for more than 0.5 s and was stopped"),
     "eats_memory": (Verdict.ERROR, "allocate"),
+    "refuses_what_is_hard": (Verdict.FAIL, "refusal: refused (not today), but not where"),
+    "answers_from_a_fork": (Verdict.ERROR, "its process ended with exit status 0"),
 }
 
 
@@ -48,11 +64,13 @@ def test_an_honest_function_passes():
 
 
 def test_the_catalogue_is_large_enough():
-    assert len(CATALOGUE) >= 15
+    assert len(CATALOGUE) >= 40
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_no_cheat_passes(name):
+    if name in BY_LANDLOCK and not landlock.version():
+        pytest.skip("this kernel has no Landlock")
     result = judged(name, seconds=0.5 if name == "never_ends" else 5.0)
     verdict, words = NOTICED.get(name, (None, ""))
     assert result.verdict in ((Verdict.FAIL, Verdict.ERROR, Verdict.SUSPECT) if verdict is None else (verdict,))
@@ -104,3 +122,193 @@ def test_the_command_draws_a_secret_seed():
     assert "PASS" in first.stdout
     assert "seed 0" not in first.stdout
     assert "seed 7" in second.stdout
+
+
+TRY_IN_THE_OPEN = """
+import subprocess, sys
+import numpy as np
+sys.path.insert(0, {folder!r})
+import refsim, cheats
+victim = subprocess.Popen([sys.executable, "-c", "input()  # seed"], stdin=subprocess.PIPE)
+cheats.others = lambda: [victim.pid]
+x = np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32)
+for name in {names!r}:
+    if not np.allclose(getattr(cheats, name)(x), cheats.honest(x)):
+        print(name)
+victim.kill()
+"""
+
+
+def test_the_tricks_work_where_nothing_holds_them_off():
+    program = TRY_IN_THE_OPEN.format(folder=str(FILE.parent), names=sorted(BY_LANDLOCK))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_without_landlock_memory_is_hidden_all_the_same():
+    """By a flag of the judge and by giving up root's privileges."""
+    program = """
+import os
+from refsim.conformance.isolation.privileges import drop_privileges, hide_memory
+hide_memory()
+judge = os.getpid()
+if os.fork() == 0:
+    drop_privileges()
+    try:
+        open(f"/proc/{judge}/mem", "rb")
+    except OSError as error:
+        print(type(error).__name__, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "PermissionError\n", done.stderr
+
+
+@contextlib.contextmanager
+def isolated(tmp_path, body, limits=None, attribute="softmax"):
+    path = tmp_path / "theirs.py"
+    path.write_text("import os, time\nimport numpy as np\n" + body, encoding="utf-8")
+    backend = IsolatedBackend(f"{path}:{attribute}", ["softmax"], "sim:sm_90", limits or Limits())
+    try:
+        yield backend
+    finally:
+        backend.close()
+
+
+def alive(process):
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+DAEMONS = """
+def softmax(x):
+    pids = []
+    for _ in range(2):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:  # whose parent ends at once
+                os.write(write, b"%d" % os.getpid())
+                time.sleep(600)
+            os._exit(0)
+        pids.append(int(os.read(read, 20)))
+    return np.array(pids, np.float64)
+"""
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_nothing_is_left_of_what_it_started(tmp_path, how):
+    with isolated(tmp_path, DAEMONS) as backend:
+        (pids,) = backend.run("softmax", "softmax", Case("softmax", "float32", {"cols": 3}).inputs(), {}).outputs
+        pids = [int(pid) for pid in pids]
+        assert len(pids) == 2
+        assert all(map(alive, pids))
+        folder = Path(backend.folder.name)
+        if how == "killed":
+            os.kill(min(children_of(backend.process.pid)), signal.SIGKILL)  # the judged comes before its daemons
+            with pytest.raises(RuntimeError, match="its process was ended by SIGKILL"):
+                backend.run("softmax", "softmax", Case("softmax", "float32", {"cols": 3}).inputs(), {})
+            assert not any(map(alive, pids))
+    assert not any(map(alive, pids))
+    assert not folder.exists()
+
+
+def children_of(process):
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == process:
+                    found.append(int(folder.name))
+    return found
+
+
+PROMISING = """
+from refsim.conformance import Capability, RunResult, promised
+
+def half(x):
+    wide = x.astype(np.float16)
+    weights = np.exp(wide - wide.max(axis=-1, keepdims=True, initial=-np.inf))
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(x.dtype)
+
+class Theirs:
+    name, device = "theirs", "host"
+    def capabilities(self):
+        return [Capability("softmax", "half", "float32")]
+    def numerics(self, operator, kernel, dtype):
+        return promised("float16")
+    def run(self, operator, kernel, inputs, params):
+        return RunResult((half(inputs["x"]),))
+
+backend = Theirs()
+"""
+
+
+def test_whoever_is_not_trusted_does_not_choose_how_exact_it_has_to_be(tmp_path):
+    with (
+        pytest.raises(UsageError, match=r"'float16' for softmax in float32, and not 'float32'; .*--numerics float16"),
+        isolated(tmp_path, PROMISING, attribute="backend"),
+    ):
+        pass
+    with isolated(tmp_path, PROMISING, Limits(numerics=("float16",)), "backend") as backend:
+        assert backend.numerics("softmax", "half", "float32").name == "float16"
+
+
+def test_it_writes_into_a_folder_of_its_own_and_not_too_much(tmp_path):
+    body = """
+import tempfile
+def softmax(x):
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(int(x[0])))
+        file.flush()
+    return x
+"""
+    with isolated(tmp_path, body, Limits(memory=64 << 20)) as backend:
+        result = backend.run("softmax", "softmax", {"x": np.full(1, 1 << 20, np.float32)}, {})
+        assert result.misconduct[0] == "alias"
+        with pytest.raises(RuntimeError, match=r"File too large|MemoryError"):
+            backend.run("softmax", "softmax", {"x": np.full(1, 1 << 27, np.float32)}, {})
+
+
+def test_what_it_says_can_pass_for_nothing_of_the_judges(capfd, tmp_path):
+    backend = IsolatedBackend(f"{FILE}:says_something_else", ["softmax"], "sim:sm_90", Limits())
+    try:
+        report = check(backend, ["softmax"], ["float32"], seed=20, count=3)
+    finally:
+        backend.close()
+    for shown in (text(report), text(report, debug=True, terminal=True)):
+        assert "\x1b[2K" not in shown
+        assert "\r" not in shown
+        assert not [line for line in shown.splitlines() if line.startswith("softmax  mine")]
+        assert "\\x1b[2K" in shown
+    body = "print('\\x1b[2Ksoftmax  PASS')\ndef softmax(x):\n    return x\n"
+    with isolated(tmp_path, body):
+        pass
+    assert "judged: \\x1b[2Ksoftmax  PASS\n" in capfd.readouterr().err
+
+
+def test_running_a_case_again_is_as_isolated_as_the_first_time(tmp_path):
+    path = tmp_path / "theirs.py"
+    path.write_text("import os\n"
+                    "def softmax(x):\n    os._exit(4)\n", encoding="utf-8")  # fmt: skip
+    words = ["check", "softmax", "--backend", f"{path}:softmax", "--dtype", "float32", "--cases", "1", "--isolated"]
+    result = CliRunner().invoke(main, [*words, "--format", "json"])
+    assert result.exit_code == 1, result.output
+    (row,) = json.loads(result.stdout)["results"]
+    again = shlex.split(row["failures"][0]["command"])
+    assert again[-5:] == ["--isolated", "--seconds", "10", "--memory", "2048"]
+    second = CliRunner().invoke(main, again[1:])
+    assert second.exit_code == 1, second.output
+    assert "its process ended with exit status 4" in second.stdout
+
+
+def test_a_kernels_name_is_one_line(tmp_path):
+    body = PROMISING.replace('"half"', '"half\\nPASS"').replace('"float16"', '"float32"')
+    with (
+        pytest.raises(UsageError, match="a kernel's name must be a short text on one line"),
+        isolated(tmp_path, body, attribute="backend"),
+    ):
+        pass

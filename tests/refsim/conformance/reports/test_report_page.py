@@ -247,3 +247,30 @@ def test_known_deviations_are_listed_and_those_that_are_not_true_come_first(brow
     details = page.locator("#detail details.failure").inner_text()
     assert "Known: <b>why</b> (https://example.org, until 2999-12-31)" in details
     page.close()
+
+
+def test_hostile_texts_are_shown_and_do_nothing(browser, tmp_path):
+    evil = "<img src=x onerror=\"document.title='owned'\"></script><script>document.title='owned'</script>{{script}}"
+    failure = replace(all_kinds()[1].results[0].failures[0], reason=evil, message=evil, detail=evil, known=evil)
+    row = replace(
+        all_kinds()[1].results[0], kernel=evil, numerics=evil, reason=evil, failures=(failure,), again=(evil,)
+    )
+    known = Deviation(evil, (evil,), "value", evil, "javascript:alert(1)", "2999-12-31", asked=True)
+    report = Report(evil, evil, 0, (row,), {evil: evil}, (Cost(evil, evil, evil),), (known,))
+    path = tmp_path / "report.html"
+    path.write_text(write([report], "html"), encoding="utf-8")
+    page = browser.new_page()
+    trouble = []
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.goto(path.as_uri())
+    page.click("#grid button")
+    page.click("#detail .all-cases summary")
+    page.click("#detail .tried button")
+    assert trouble == []
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2
+    assert page.title().startswith("refsim report: <img")
+    assert evil in page.locator("#detail").inner_text()
+    assert page.locator("a").count() == 0
+    page.close()
