@@ -93,9 +93,9 @@ def _contract(
     if independent is not None:
         common = np.sqrt(independent if common is None else independent + common * common)
     bound = own + fresh
-    if not finite_inputs:  # inf·0 and inf − inf are NaN in the kernel too
+    if not finite_inputs:
         strange = ~np.isfinite(full)
-        bound = np.where(strange & np.isnan(bound), 0.0, bound)
+        bound = np.where(strange & (np.isnan(bound) | _surely_infinite(numerics, left, right)), 0.0, bound)
         sigma = None if sigma is None else np.where(strange, 0.0, sigma)
     exact = holds_exactly(numerics, facts) if numerics.is_float64 else np.zeros(1, bool)
     pending: Any = True if not exact.any() else ~exact.reshape(shape)
@@ -109,6 +109,25 @@ def _contract(
     )
     result.facts = facts.reshaped(shape)
     return result
+
+
+def _surely_infinite(numerics: Numerics, left: ErrorBounded, right: ErrorBounded) -> Any:
+    """Where a sum that is not finite is what it is in the kernel too: of given infinities times what is not 0.
+
+    inf·0 and inf − inf are NaN there as here; what else is added must not overflow on its own.
+    """
+    sides = []
+    for x in (left, right):
+        size, bound = np.abs(x.value), np.zeros(x.shape) if x.bound is None else x.bound
+        given = np.isinf(x.value) & (bound == 0.0)
+        sides.append((given, (bound > 0.0) & (bound >= size), np.where(given, 0.0, size + bound)))
+    (a_given, a_unsure, a_rest), (b_given, b_unsure, b_rest) = sides
+
+    def meet(x: Any, y: Any) -> Any:
+        return np.matmul(x.astype(np.float64), y.astype(np.float64)) > 0.0
+
+    rest = np.matmul(a_rest, b_rest)
+    return ~meet(a_given, b_unsure) & ~meet(a_unsure, b_given) & (rest <= numerics.accumulator.max)
 
 
 def _raw_magnitude(numerics: Numerics, a: Array, b: Array) -> Array | None:

@@ -51,7 +51,7 @@ def attention(
     -----
     Rounding points: scores, exponentials, sums and the quotient, in the compute type; ``out`` and ``lse`` once
     each to their dtype. The scale may be applied to q or to the scores, the maximum may be a running one, and the
-    weights may be divided by their sum before or after they meet v.
+    weights may be divided by their sum before or after they meet v. What is not finite: see `flash_attention`.
 
     Raises
     ------

@@ -73,6 +73,12 @@ def flash_attention(
     Rounding points: scores after each step, exponentials, sums and the quotient, in the compute type; ``out`` and
     ``lse`` once each to their dtype. The order is scale, softcap, ALiBi, bias, masks, sink, as in AITER's reference.
 
+    What is not finite: a NaN or a score of inf makes its row NaN, in ``out`` and ``lse``, where the key is seen; a
+    hidden key changes nothing, whatever it is. A key with a score of -inf weighs nothing beside one with a finite
+    score; where there is none, PyTorch's 0/0 and FlashAttention's 0 part, and nothing is asked for. An infinite value
+    makes its column infinite where the key is seen; where it is hidden, weight 0 times infinity is NaN here and in
+    kernels that compute it, not in those that skip the tile: nothing is asked for either.
+
     Raises
     ------
     InputError

@@ -9,7 +9,7 @@ import numpy as np
 from oracle.formats import format_of, round_to
 from oracle.signature import Array
 from oracle.variants.arithmetic import stored, wide
-from oracle.variants.attention_styles import HONEST, MISTAKEN, Style, attend, heads_of
+from oracle.variants.attention_styles import HONEST, MISMASKED, MISTAKEN, Style, attend, heads_of
 from oracle.variants.variant import control, mutant
 
 NARROW = ("float16", "bfloat16")
@@ -47,7 +47,7 @@ def _styled(name: str, style: Style, doc: str, register: Any, **facts: Any) -> N
 
 for _name, (_style, _doc) in HONEST.items():
     _styled(_name, _style, _doc, control)
-for _name, (_style, _doc) in MISTAKEN.items():
+for _name, (_style, _doc) in {**MISTAKEN, **MISMASKED}.items():
     _styled(_name, _style, _doc, mutant)
 _styled("accumulator_bfloat16", Style(tile=4, accumulator="bfloat16"), "The accumulator is bfloat16.", mutant)
 _styled("scores_rounded", Style(scores="bfloat16"), "Scores are rounded to bfloat16 before exp.", mutant)

@@ -10,7 +10,7 @@ import numpy as np
 
 from oracle.signature import Array
 from oracle.variants.arithmetic import stored, tanh, wide
-from oracle.variants.attention_styles import HONEST, MISTAKEN, Style, attend, heads_of
+from oracle.variants.attention_styles import HONEST, MISMASKED, MISTAKEN, Style, attend, heads_of
 from oracle.variants.variant import control, mutant
 
 STYLE = HONEST["two_passes"][0]
@@ -167,7 +167,7 @@ def _flash(name: str, doc: str, register: Any, style: Style = STYLE, slip: Slip 
 
 for _name, (_style, _doc) in HONEST.items():
     _flash(_name, _doc, control, _style)
-for _name, (_style, _doc) in MISTAKEN.items():
+for _name, (_style, _doc) in {**MISTAKEN, **MISMASKED}.items():
     _flash(_name, _doc, mutant, _style)
 for _name, (_slip, _doc) in {**SLIPS, **ADDED}.items():
     _flash(_name, _doc, mutant, slip=_slip)
@@ -245,7 +245,7 @@ def _varlen(name: str, doc: str, register: Any, style: Style = STYLE, slip: Slip
 
 for _name, (_style, _doc) in HONEST.items():
     _varlen(_name, _doc, control, _style)
-for _name, (_style, _doc) in MISTAKEN.items():
+for _name, (_style, _doc) in {**MISTAKEN, **MISMASKED}.items():
     _varlen(_name, _doc, mutant, _style)
 for _name, (_slip, _doc) in {**SLIPS, **ADDED}.items():
     _varlen(_name, _doc, mutant, slip=_slip)

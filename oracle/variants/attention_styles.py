@@ -42,6 +42,8 @@ class Style:
         What the running maximum starts at.
     rescale_out, rescale_total : bool
         Whether the accumulator and the sum follow the maximum.
+    added_mask : bool
+        Whether hidden keys have -1e30 added to their score, in place of a score of -inf.
     open_tail : bool
         Whether the cells that pad the last tile count as keys with score 0 and value 0.
     scores, weights, accumulator : str
@@ -59,6 +61,7 @@ class Style:
     start: float = -np.inf
     rescale_out: bool = True
     rescale_total: bool = True
+    added_mask: bool = False
     open_tail: bool = False
     scores: str = ""
     weights: str = ""
@@ -85,6 +88,11 @@ MISTAKEN: dict[str, tuple[Style, str]] = {
     "padding_scored_zero": (Style(tile=16, open_tail=True), "Cells that pad the last tile count with score 0."),
 }
 """Wrong styles by name, with what is wrong; of the kind that any attention can have."""
+
+MISMASKED: dict[str, tuple[Style, str]] = {
+    "mask_added": (Style(tile=16, added_mask=True), "The mask is a large negative number that is added to scores."),
+}
+"""Wrong styles where a mask hides keys of which some are infinite, or all that a query has."""
 
 
 def heads_of(kv: Array, heads: int, axis: int = 1) -> Array:
@@ -117,7 +125,7 @@ def attend(
     state = empty
     if sink is not None:
         largest = np.maximum(empty[1], np.broadcast_to(sink, shape))
-        state = empty[0], largest, style.exp(np.where(np.isfinite(largest), sink - largest, real(-np.inf)))
+        state = empty[0], largest, style.exp(np.where(np.isneginf(largest), real(-np.inf), sink - largest))
     if style.scale_queries:
         q = q * real(scale)
     tile = style.tile or max(keys, 1)
@@ -138,7 +146,7 @@ def attend(
         state = part_state if start == 0 else _merged(state, part_state, style)
     out, largest, total = state
     safe = np.where(total == 0, real(1), total)
-    lse = np.where(total == 0, real(-np.inf), np.where(np.isfinite(largest), largest, real(0)) + log(safe))
+    lse = np.where(total == 0, real(-np.inf), np.where(np.isneginf(largest), real(0), largest) + log(safe))
     return out if style.divide_weights else out / safe[..., np.newaxis], lse
 
 
@@ -146,12 +154,13 @@ def _after_tile(state: State, score: Array, visible: Array, v: Array, style: Sty
     """Accumulator, maximum and sum after one more tile of keys."""
     out, largest, total = state
     real, count = score.dtype.type, score.shape[-1]
-    score = np.where(visible, score, real(-np.inf))
+    score = score + np.where(visible, real(0), real(-1e30)) if style.added_mask else np.where(visible, score, -np.inf)
+    score = score.astype(out.dtype)
     if style.open_tail:
         score = np.concatenate([score, np.zeros((*score.shape[:-1], style.tile - count), score.dtype)], axis=-1)
     new = np.maximum(largest, np.max(score, axis=-1, initial=-np.inf).astype(score.dtype))
-    base = np.where(np.isfinite(new), new, real(0))
-    shrink = style.exp(np.where(np.isfinite(largest), largest - base, real(-np.inf)))
+    base = np.where(np.isneginf(new), real(0), new)
+    shrink = style.exp(np.where(np.isneginf(largest), real(-np.inf), largest - base))
     weight = style.exp(score - base[..., np.newaxis])
     total = (total * shrink if style.rescale_total else total) + style.total(weight)[..., 0]
     weight = weight[..., :count]
@@ -166,8 +175,8 @@ def _after_tile(state: State, score: Array, visible: Array, v: Array, style: Sty
 def _merged(one: State, two: State, style: Style) -> State:
     """The state of two splits of the keys."""
     largest = np.maximum(one[1], two[1])
-    base = np.where(np.isfinite(largest), largest, 0).astype(largest.dtype)
-    first, second = (style.exp(np.where(np.isfinite(m), m - base, -np.inf).astype(m.dtype)) for m in (one[1], two[1]))
+    base = np.where(np.isneginf(largest), 0, largest).astype(largest.dtype)
+    first, second = (style.exp(np.where(np.isneginf(m), -np.inf, m - base).astype(m.dtype)) for m in (one[1], two[1]))
     out = one[0] * first[..., np.newaxis] + two[0] * second[..., np.newaxis]
     return out, largest, one[2] * first + two[2] * second
 

@@ -130,7 +130,12 @@ def scaled(product: Any, scale: float) -> Any:
             folded = folded + np.where(exact, size * facts.terms * numerics.accumulator_roundoff * facts.magnitude, 0.0)
             again = size * deviation(numerics, facts.terms, array.value, facts, 0.0, 0.0)
             likely = np.where(exact, np.hypot(likely, again), likely)
-        return make(value, numerics, plus(result.bound, folded), result.sigma, root_sum(result.common, likely), True)
+        bound, common = plus(result.bound, folded), root_sum(result.common, likely)
+        ends = ~np.isfinite(array.value)
+        if bound is not None and common is not None and ends.any():  # an infinity stays one
+            known = ends & (np.asarray(plus_zero(array.bound)) == 0.0)
+            bound, common = np.where(known, 0.0, bound), np.where(ends, 0.0, common)
+        return make(value, numerics, bound, result.sigma, common, True)
 
 
 def accumulate(total: Any, addend: Any) -> Any:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded, lift
-from oracle.error.fields import ROOT_THIRD, Array, plus, plus_zero
+from oracle.error.fields import ROOT_THIRD, Array, plus, plus_zero, root_sum
 from oracle.error.functions import exp_log_constant
 from oracle.error.settle import make, settle
 from oracle.formats import format_of
+from oracle.numerics import underflow_error
 from oracle.vocabulary.operands import Operand
 
 
@@ -121,5 +122,11 @@ def hull(x: Any, low: Any, high: Any, terms: int) -> Any:
             inside &= np.isfinite(x.bound)
         bound = np.where(inside, np.minimum(x.bound, limit), x.bound)
         if x.facts is not None:  # before the division the weights add up to anything from 1 to `terms`
-            bound = np.where(terms * np.minimum(x.facts.magnitude, reach) > numerics.accumulator.max, np.inf, bound)
+            spills = terms * np.minimum(x.facts.magnitude, reach) > numerics.accumulator.max
+            bound = np.where(spills & np.isfinite(x.value), np.inf, bound)
+            # a lone product that is divided afterwards has been rounded below the normal numbers before
+            lone = (x.facts.terms == 1.0) & (x.facts.own > 0.0) & (x.facts.magnitude < numerics.format.min_normal)
+            if lone.any():
+                twice = np.where(lone, underflow_error(numerics.format), 0.0)
+                return make(x.value, numerics, bound + twice, root_sum(x.sigma, twice), x.common, x.pending)
     return make(x.value, numerics, bound, x.sigma, x.common, x.pending)

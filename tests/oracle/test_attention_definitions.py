@@ -51,6 +51,36 @@ def test_a_sink_of_minus_infinity_is_none():
         assert np.array_equal(one, other)
 
 
+def test_a_lone_subnormal_value_beside_a_sink_may_be_rounded_twice():
+    """As a product with a weight that is not divided yet, and as the quotient."""
+    v = (np.arange(1, 513, dtype=np.float32) * np.float32(2.0**-149)).reshape(1, 1, 1, -1)
+    zeros, sinks = np.zeros((1, 1, 1, 8), np.float32), np.float32([0.75])
+    inputs = {"q": zeros, "k": zeros, "v": v, "sinks": sinks}
+    out, _ = find_operator("flash_attention").expect(inputs, {}, NUMERICS["float32"])
+    weight, sink = np.exp(np.float32(-0.75)), np.float32(1.0)
+    twice = (weight * v / (weight + sink)).astype(np.float64)
+    step = 2.0**-149
+    low, high = (np.rint((out.value + sign * out.bound) / step) * step for sign in (-1.0, 1.0))
+    assert np.all((low <= twice) & (twice <= high))
+    assert np.any(twice != np.rint(out.value / step) * step)  # one rounding would not do
+
+
+def test_what_is_not_finite():
+    q, k, v = _dense(3, 4, 1, 1)
+    k[0, 0, 1, 0], q[0, 0, :, 0] = np.inf, [1.0, -1.0, 1.0]
+    v[0, 0, 3, 0] = np.inf
+    flash = find_operator("flash_attention")
+    out, lse = flash(q, k, v)
+    assert np.isnan(out[0, 0, [0, 2]]).all()
+    assert np.isnan(lse[0, 0, [0, 2]]).all()
+    without, lse_without = flash(q[:, :, 1:2], np.delete(k, 1, axis=2), np.delete(v, 1, axis=2))
+    np.testing.assert_allclose(out[:, :, 1:2], without, rtol=1e-12)
+    np.testing.assert_allclose(lse[:, :, 1:2], lse_without, rtol=1e-12)
+    assert without[0, 0, 0, 0] == np.inf
+    first = flash(q, k, np.where(np.isinf(v), 1.0, v), causal="top_left")
+    assert np.isfinite(first[0][0, 0, 0]).all()  # it does not see the infinite key
+
+
 def test_conventions_of_alibi_differ_by_a_constant_per_row_under_a_causal_mask():
     q, k, v = _dense(3, 5)
     flash, slopes = find_operator("flash_attention"), np.array([0.5, 0.25], np.float32)

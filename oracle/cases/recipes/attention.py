@@ -85,6 +85,40 @@ def _uniform_weights(
     return np.zeros(q), normal(rng, k, number_format), values
 
 
+def _infinite_key(
+    rng: np.random.Generator, q: Shape, k: Shape, v: Shape, scale: float, number_format: Format
+) -> Triple:
+    """One key of each head is infinite: rows that see it are NaN, and it changes nothing in rows that do not."""
+    queries, keys, values = (normal(rng, shape, number_format) for shape in (q, k, v))
+    if keys.size and queries.size:
+        at = rng.integers(0, k[2], k[:2])
+        queries[..., 0] = np.abs(queries[..., 0]) + 0.5
+        np.put_along_axis(keys[..., 0], at[..., np.newaxis], np.inf, axis=-1)
+    return queries, keys, values
+
+
+def _infinities_seen(
+    rng: np.random.Generator, q: Shape, k: Shape, v: Shape, scale: float, number_format: Format
+) -> Triple:
+    """An infinite key, whose score is -inf in about half of the rows: it weighs nothing there, and another key's value
+    is infinite. Not for rows that may see no other key."""
+    queries, keys, values = _infinite_key(rng, q, k, v, scale, number_format)
+    if keys.size and queries.size and k[2] > 1:
+        queries[..., 0] *= np.where(rng.random(q[:-1]) < 0.5, -1.0, 1.0)
+        if values.size:
+            finite = np.argmin(np.isinf(keys[..., 0]), axis=-1)
+            sign = np.where(rng.random(k[:2]) < 0.5, -np.inf, np.inf)
+            np.put_along_axis(values[..., 0], finite[..., np.newaxis], sign[..., np.newaxis], axis=-1)
+    return queries, keys, values
+
+
+def builder_of(name: str, params: Mapping[str, Any]) -> Builder:
+    """The builder of a class under given parameters: where nothing is masked, infinities may be in more places."""
+    masked = params.get("causal", "none") != "none" or max(params.get(f"window_{side}", -1) for side in SIDES) >= 0
+    return _infinities_seen if name == "infinities" and not masked else BUILDERS[name]
+
+
+SIDES = ("left", "right")
 BUILDERS: dict[str, Builder] = {
     "normal": _rows("normal", "normal", "normal"),
     "uniform": _rows("uniform", "uniform", "uniform"),
@@ -101,6 +135,7 @@ BUILDERS: dict[str, Builder] = {
     "full_significand": _rows("normal", "normal", "full_significand"),
     "zeros": _rows("zeros", "zeros", "zeros"),
     "not_a_number": _rows("not_a_number", "normal", "normal"),
+    "infinities": _infinite_key,
     "all_below": _all_below,
     "far_below": _far_below,
     "huge_exact": _huge_exact,
@@ -116,10 +151,11 @@ def scale_of(shapes: Mapping[str, Shape], params: Mapping[str, Any]) -> float:
     return float(params["scale"] or 1.0 / np.sqrt(max(shapes["q"][-1], 1)))
 
 
-def _attention_draw(build: Builder) -> Draw:
+def _attention_draw(name: str) -> Draw:
     def draw(
         rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
     ) -> dict[str, Array]:
+        build = builder_of(name, params)
         q, k, v = build(rng, shapes["q"], shapes["k"], shapes["v"], scale_of(shapes, params), number_format)
         return {"q": q, "k": k, "v": v}
 
@@ -152,7 +188,7 @@ def _random_attention(rng: np.random.Generator) -> Structure:
 
 
 ATTENTION = Recipe(
-    classes={name: _attention_draw(build) for name, build in BUILDERS.items()},
+    classes={name: _attention_draw(name) for name in BUILDERS},
     curated=(
         Structure(dense_dims(2, 2, 2, 17, 48, 16, 16), "normal"),
         Structure(dense_dims(1, 4, 2, 13, 47, 16, 16), "normal", "padded", BOTTOM),
@@ -177,6 +213,8 @@ ATTENTION = Recipe(
         Structure(dense_dims(2, 6, 3, 5, 13, 8, 8), "mixed", "strided", BOTTOM),
         Structure(dense_dims(1, 2, 1, 5, 33, 16, 16), "far_below"),
         Structure(dense_dims(1, 2, 1, 7, 17, 16, 16), "not_a_number", "padded", BOTTOM),
+        Structure(dense_dims(2, 2, 1, 9, 17, 16, 16), "infinities", "strided"),
+        Structure(dense_dims(1, 2, 1, 17, 17, 16, 16), "infinities", "padded", BOTTOM),
         Structure(dense_dims(2, 2, 1, 17, 33, 16, 16), "full_significand"),
         Structure(dense_dims(1, 2, 1, 3, 5, 8, 8), "zeros"),
         Structure(dense_dims(1, 1, 1, 1, 1, 1, 1), "normal"),

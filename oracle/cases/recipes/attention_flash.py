@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.recipes.attention import BUILDERS, Builder, dense_dims, scale_of
+from oracle.cases.recipes.attention import Builder, builder_of, dense_dims, scale_of
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
 from oracle.cases.values import Shape, vanishing
 from oracle.formats import Format
@@ -34,7 +34,7 @@ def _flash_draw(name: str) -> Draw:
         rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
     ) -> dict[str, Array]:
         scale = scale_of(shapes, params)
-        q, k, v = BUILDERS[name](rng, shapes["q"], shapes["k"], shapes["v"], scale, number_format)
+        q, k, v = builder_of(name, params)(rng, shapes["q"], shapes["k"], shapes["v"], scale, number_format)
         return {"q": q, "k": k, "v": v, **added_inputs(rng, shapes, name in EXACT)}
 
     return draw
@@ -72,7 +72,7 @@ def _capped(
 
 CLASSES = (
     "normal", "uniform", "peaky", "low_entropy", "heavy_tail", "one_hot", "rising", "falling", "subnormals", "offset",
-    "sparse_integers", "full_significand", "not_a_number", *EXACT,
+    "sparse_integers", "full_significand", "not_a_number", "infinities", *EXACT,
 )  # fmt: skip
 TOP, BOTTOM = {"causal": "top_left"}, {"causal": "bottom_right"}
 APART = {"sink_in_lse": False}
@@ -136,6 +136,8 @@ FLASH = Recipe(
         Structure(dense_dims(1, 1, 1, 5, 33, 24, 8), "falling", absent=BIAS),
         Structure(dense_dims(1, 2, 1, 7, 17, 8, 8), "full_significand", "transposed", _window(3, 2)),
         Structure(dense_dims(1, 2, 1, 7, 9, 8, 8), "not_a_number", absent=BIAS),
+        Structure(dense_dims(2, 2, 1, 9, 17, 8, 8), "infinities"),
+        Structure(dense_dims(1, 2, 1, 9, 17, 8, 8), "infinities", "padded", _window(3, 2), BIAS),
         Structure(dense_dims(1, 2, 2, 3, 5, 8, 8), "zeros"),
         Structure(dense_dims(1, 1, 1, 1, 1, 1, 1), "normal"),
         Structure(dense_dims(1, 2, 1, 3, 0, 8, 8)),
@@ -171,7 +173,8 @@ def _varlen_draw(name: str) -> Draw:
         rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
     ) -> dict[str, Array]:
         scale = scale_of(shapes, params)
-        q, k, v = packed_heads(BUILDERS[name], rng, shapes["q"], shapes["k"], shapes["v"], scale, number_format)
+        build = builder_of(name, params)
+        q, k, v = packed_heads(build, rng, shapes["q"], shapes["k"], shapes["v"], scale, number_format)
         count = shapes["cu_seqlens_q"][0]
         inputs = {"q": q, "k": k, "v": v, **added_inputs(rng, shapes, name in EXACT)}
         for side, tokens in (("cu_seqlens_q", len(q)), ("cu_seqlens_k", len(k))):
@@ -264,6 +267,8 @@ VARLEN = Recipe(
         Structure(_varlen_dims(2, 7, 33, 1, 1, 24, 8), "falling", absent=PLAIN),
         Structure(_varlen_dims(3, 13, 33, 2, 1, 16, 8), "full_significand", params=_window(0, 3), absent=NONE),
         Structure(_varlen_dims(2, 9, 17, 2, 1, 8, 8), "not_a_number", absent=BIAS),
+        Structure(_varlen_dims(2, 9, 33, 2, 1, 8, 8), "infinities", "strided", absent=SINKS),
+        Structure(_varlen_dims(2, 17, 33, 2, 1, 8, 8), "infinities", params=BOTTOM),
         Structure(_varlen_dims(2, 9, 17, 2, 2, 8, 8), "zeros"),
         Structure(_varlen_dims(1, 1, 1, 1, 1, 1, 1), "normal", absent=PLAIN),
         Structure(_varlen_dims(0, 0, 0, 2, 1, 8, 8)),

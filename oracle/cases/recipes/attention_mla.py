@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.recipes.attention import BUILDERS
+from oracle.cases.recipes.attention import BUILDERS, builder_of
 from oracle.cases.recipes.attention_flash import added_inputs, boundaries, packed_heads
 from oracle.cases.recipes.attention_paged import pages_of
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
@@ -18,8 +18,8 @@ from oracle.signature import Array
 # A latent vector is both key and value, so classes that set scores by one column of the key have values of their own.
 LATENT = (
     "normal", "uniform", "peaky", "low_entropy", "heavy_tail", "one_hot", "rising", "falling", "subnormals", "offset",
-    "sparse_integers", "full_significand", "not_a_number", "uniform_weights", "zeros", "all_below", "far_below",
-    "huge_exact", "climbing", "sinking", "last_key",
+    "sparse_integers", "full_significand", "not_a_number", "infinities", "uniform_weights", "zeros", "all_below",
+    "far_below", "huge_exact", "climbing", "sinking", "last_key",
 )  # fmt: skip
 
 
@@ -112,6 +112,7 @@ DECODE = Recipe(
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "sparse_integers", params=SIXTEEN, absent=NO_SINKS),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "full_significand", params=SIXTEEN, absent=NO_SINKS),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "not_a_number", params=SIXTEEN),
+        Structure(_decode_dims(3, 2, 2, 32, 13, 8), "infinities", "padded", SIXTEEN),
         Structure(_decode_dims(2, 1, 2, 32, 9, 8), "zeros", params=_latent(32)),
         Structure(_decode_dims(1, 1, 1, 2, 1, 1, 1), "normal", params=_latent(1), absent=NO_SINKS),
         Structure(_decode_dims(2, 1, 2, 8, 0, 8), params=_latent(4), absent=NO_SINKS),
@@ -130,7 +131,7 @@ def _prefill_draw(name: str) -> Draw:
         scale = params["scale"] or 1.0 / np.sqrt(max(size, 1))
         tokens, heads, _ = shapes["k_nope"]
         q, k, v = packed_heads(
-            BUILDERS[name], rng, shapes["q"], (tokens, heads, size), shapes["v"], scale, number_format
+            builder_of(name, params), rng, shapes["q"], (tokens, heads, size), shapes["v"], scale, number_format
         )
         inputs = {
             "q": q,
@@ -192,6 +193,8 @@ PREFILL = Recipe(
         Structure(_prefill_dims(2, 9, 17, 1, 12, 4, 8), "sparse_integers", absent=NO_SINKS),
         Structure(_prefill_dims(3, 13, 33, 2, 12, 4, 8), "full_significand", absent=NO_SINKS),
         Structure(_prefill_dims(2, 9, 17, 2, 4, 4, 8), "not_a_number"),
+        Structure(_prefill_dims(2, 9, 17, 2, 4, 4, 8), "infinities", "padded"),
+        Structure(_prefill_dims(2, 9, 17, 2, 4, 4, 8), "infinities", "strided", FREE),
         Structure(_prefill_dims(2, 9, 17, 2, 4, 4, 8), "zeros"),
         Structure(_prefill_dims(1, 1, 1, 1, 1, 1, 1), "normal", absent=NO_SINKS),
         Structure(_prefill_dims(0, 0, 0, 2, 4, 4, 8), absent=NO_SINKS),

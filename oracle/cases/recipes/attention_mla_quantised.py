@@ -25,7 +25,7 @@ ROUNDED = ("compute", "bfloat16", "compute", "float16")
 
 def _scales(rows: Array, tiles: int, codes: Format) -> Array:
     """A scale per row and tile: the largest magnitude over the format's; NaN where the row is not to be read."""
-    size = np.abs(rows).reshape(*rows.shape[:-1], tiles, -1).max(axis=-1, initial=0.0) / codes.max
+    size = np.abs(rows).reshape(*rows.shape[:-1], tiles, rows.shape[-1] // tiles).max(axis=-1, initial=0.0) / codes.max
     return np.where(size == 0, 1.0, size).astype(np.float32)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.recipes.attention import BUILDERS, scale_of
+from oracle.cases.recipes.attention import builder_of, scale_of
 from oracle.cases.recipes.attention_flash import added_inputs, boundaries
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
 from oracle.cases.values import Shape
@@ -16,8 +16,8 @@ from oracle.signature import Array
 
 CLASSES = (
     "normal", "uniform", "peaky", "low_entropy", "heavy_tail", "one_hot", "rising", "falling", "subnormals", "offset",
-    "sparse_integers", "full_significand", "not_a_number", "uniform_weights", "all_below", "far_below", "huge_exact",
-    "climbing", "sinking", "last_key", "zeros",
+    "sparse_integers", "full_significand", "not_a_number", "infinities", "uniform_weights", "all_below", "far_below",
+    "huge_exact", "climbing", "sinking", "last_key", "zeros",
 )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def _draw(name: str) -> Draw:
         for sequence in range(sequences):
             rows_of = slice(int(edges[sequence]), int(edges[sequence + 1]))
             length = int(lengths[sequence])
-            drawn = BUILDERS[name](
+            drawn = builder_of(name, params)(
                 rng, (1, heads, rows_of.stop - rows_of.start, head_dim), (1, kv_heads, length, head_dim),
                 (1, kv_heads, length, v_dim), scale_of(shapes, params), number_format,
             )  # fmt: skip
@@ -172,6 +172,7 @@ DECODE = Recipe(
         Structure(_dims("plain", 2, 9, 8, 1, 1, 16, 8), "sparse_integers", absent=NONE),
         Structure(_dims("aiter_asm", 2, 9, 16, 2, 1, 16, 8), "full_significand", "transposed", ASM, NONE),
         Structure(_dims("plain", 3, 13, 8, 2, 1, 8, 8), "not_a_number"),
+        Structure(_dims("vllm", 3, 13, 8, 2, 1, 8, 8), "infinities", "padded", VLLM, SINKS),
         Structure(_dims("plain", 2, 9, 8, 2, 2, 8, 8), "zeros", params=APART),
         Structure(_dims("plain", 1, 1, 1, 1, 1, 1, 1, 1), "normal", absent=NONE),
         Structure(_dims("plain", 2, 0, 8, 2, 1, 8, 8)),
@@ -239,6 +240,7 @@ PREFILL = Recipe(
             _prefill_dims("aiter_asm", 2, 7, 9, 16, 2, 1, 16, 8), "full_significand", "transposed", ASM, absent=NONE
         ),
         Structure(_prefill_dims("plain", 3, 7, 13, 8, 2, 1, 8, 8), "not_a_number", params=FREE),
+        Structure(_prefill_dims("plain", 3, 7, 13, 8, 2, 1, 8, 8), "infinities", "strided", absent=SLOPES),
         Structure(_prefill_dims("plain", 2, 5, 9, 8, 2, 2, 8, 8), "zeros"),
         Structure(_prefill_dims("plain", 1, 1, 1, 1, 1, 1, 1, 1, max_pages=1), "normal", absent=NONE),
         Structure(_prefill_dims("plain", 2, 3, 0, 8, 2, 1, 8, 8), absent=NONE),
