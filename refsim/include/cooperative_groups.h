@@ -96,6 +96,10 @@ struct coalesced_group {
     return result;
   }
 };
+template <unsigned int n, typename __P> REFSIM_DEVICE inline refsim_mask __lanes_of(const thread_block_tile<n, __P>& tile) {
+  return tile.mask();
+}
+REFSIM_DEVICE inline refsim_mask __lanes_of(const coalesced_group& g) { return g.lanes; }
 REFSIM_DEVICE inline coalesced_group coalesced_threads() { return coalesced_group{__activemask()}; }
 template <typename __Group> REFSIM_DEVICE inline void sync(const __Group& g) { g.sync(); }
 
@@ -132,12 +136,43 @@ REFSIM_DEVICE inline __T exclusive_scan(const thread_block_tile<n, __P>& tile, _
 }
 template <unsigned int n, typename __P, typename __T>
 REFSIM_DEVICE inline __T exclusive_scan(const thread_block_tile<n, __P>& tile, __T x) { return exclusive_scan(tile, x, plus<__T>()); }
-#define REFSIM_UNAVAILABLE(why) __attribute__((unavailable(why)))
-struct REFSIM_UNAVAILABLE("refsim has thread_block, thread_block_tile, coalesced_group and grid_group") thread_group;
-struct REFSIM_UNAVAILABLE("refsim has no clusters") cluster_group;
+
 template <typename __Group, typename __Label>
-REFSIM_DEVICE REFSIM_UNAVAILABLE("refsim has no labeled_partition") coalesced_group labeled_partition(const __Group&, __Label);
-template <typename __Group>
-REFSIM_DEVICE REFSIM_UNAVAILABLE("refsim has no binary_partition") coalesced_group binary_partition(const __Group&, bool);
-#undef REFSIM_UNAVAILABLE
+REFSIM_DEVICE inline coalesced_group labeled_partition(const __Group& g, __Label label) {
+  return coalesced_group{__match_any_sync(__lanes_of(g), label)};
+}
+template <typename __Group> REFSIM_DEVICE inline coalesced_group binary_partition(const __Group& g, bool which) {
+  const refsim_mask lanes = __lanes_of(g), yes = __ballot_sync(lanes, which);
+  return coalesced_group{which ? yes : lanes & ~yes};
+}
+
+// Any group but the grid, where the source does not say which.
+struct thread_group {
+  bool whole_block;
+  refsim_mask lanes;
+  unsigned int count, rank;
+  REFSIM_DEVICE thread_group(const thread_block& block)
+      : whole_block(true), lanes(0), count(block.size()), rank(block.thread_rank()) {}
+  REFSIM_DEVICE thread_group(const coalesced_group& g)
+      : whole_block(false), lanes(g.lanes), count(g.size()), rank(g.thread_rank()) {}
+  template <unsigned int n, typename __P> REFSIM_DEVICE thread_group(const thread_block_tile<n, __P>& tile)
+      : whole_block(false), lanes(tile.mask()), count(n), rank(tile.thread_rank()) {}
+  REFSIM_DEVICE thread_group(refsim_mask lanes, unsigned int count, unsigned int rank)
+      : whole_block(false), lanes(lanes), count(count), rank(rank) {}
+  REFSIM_DEVICE void sync() const {
+    if (whole_block) __syncthreads();
+    else __syncwarp(lanes);
+  }
+  REFSIM_DEVICE unsigned int size() const { return count; }
+  REFSIM_DEVICE unsigned int num_threads() const { return count; }
+  REFSIM_DEVICE unsigned int thread_rank() const { return rank; }
+  REFSIM_DEVICE static bool is_valid() { return true; }
+};
+REFSIM_DEVICE inline thread_group tiled_partition(const thread_group& parent, unsigned int n) {
+  const unsigned int bits = sizeof(refsim_mask) * 8;
+  const refsim_mask all = n >= bits ? ~(refsim_mask)0 : ((refsim_mask)1 << n) - 1;
+  return thread_group(all << (__refsim_lane() / n * n), n, parent.thread_rank() % n);
+}
+
+struct __attribute__((unavailable("refsim has no clusters"))) cluster_group;
 }  // namespace cooperative_groups

@@ -171,14 +171,53 @@ def test_scans_and_reductions_of_groups() -> None:
         assert {int(out[4, i]) for i in lanes} == {int(x[lanes].max()) + votes * 1000}
 
 
+def test_groups_that_are_only_known_as_groups() -> None:
+    body = """
+    namespace cg = cooperative_groups;
+    struct Sum {
+        __device__ int operator()(cg::thread_group g, int* cells, int value) const {
+            const int lane = g.thread_rank();
+            for (int half = g.size() / 2; half > 0; half /= 2) {
+                cells[lane] = value;
+                g.sync();
+                if (lane < half) value += cells[lane + half];
+                g.sync();
+            }
+            return value;
+        }
+    } sum;
+    __shared__ int cells[64];
+    cg::thread_block block = cg::this_thread_block();
+    const int all = sum(block, cells, x[i]);
+    if (i == 0) o[0] = all;
+    block.sync();
+    cg::thread_group tile = cg::tiled_partition(block, 8);
+    const int part = sum(tile, &cells[i / 8 * 8], x[i]);
+    if (tile.thread_rank() == 0) o[1 + i / 8] = part;
+    block.sync();
+    const int warp = sum(cg::tiled_partition<32>(block), &cells[i / 32 * 32], x[i]);
+    if (i % 32 == 0) o[9 + i / 32] = warp;
+    auto third = cg::labeled_partition(cg::tiled_partition<32>(block), i % 3);
+    o[64 + i] = third.size() * 100 + third.thread_rank();
+    auto odd = cg::binary_partition(cg::tiled_partition<16>(block), i % 2 == 1);
+    o[128 + i] = odd.size() * 100 + odd.thread_rank();
+    """
+    x = np.random.default_rng(8).integers(-100, 100, LANES).astype(np.int32)
+    out = np.zeros((3, LANES), np.int32)
+    run("cooperative_groups.h", "int* x, int* o", body, x, out)
+    assert out[0, :11].tolist() == [x.sum(), *x.reshape(8, 8).sum(1), *x.reshape(2, 32).sum(1)]
+    thirds = [sum(1 for k in range(32) if (k + i // 32 * 32) % 3 == i % 3) for i in range(LANES)]
+    ranks = [sum(1 for k in range(i // 32 * 32, i) if k % 3 == i % 3) for i in range(LANES)]
+    assert out[1].tolist() == [100 * n + r for n, r in zip(thirds, ranks, strict=True)]
+    assert out[2].tolist() == [800 + i % 16 // 2 for i in range(LANES)]
+
+
 REFUSED = {
     "cub/block/block_radix_sort.cuh": ("", "cub has no block/block_radix_sort"),
     "thrust/device_vector.h": ("", "thrust is not supported by refsim"),
     "curand_kernel.h": ("curandState s;", "Philox generator only"),
     "hip/hip_fp8.h": ("__hip_fp8_e4m3_fnuz x;", "FNUZ"),
-    "cooperative_groups.h": (
-        "cooperative_groups::labeled_partition(cooperative_groups::coalesced_threads(), 1);", "labeled_partition"
-    ),
+    "cooperative_groups.h": ("cooperative_groups::cluster_group* cluster;", "clusters"),
 }  # fmt: skip
 
 
