@@ -45,7 +45,9 @@ class TorchArrays:
             yield
 
     def load(self, array: np.ndarray[Any, Any]) -> Any:
-        """A tensor of an array."""
+        """A tensor of an array; of a copy where it runs backward, which PyTorch has no tensors for."""
+        if any(stride < 0 for stride in array.strides):
+            array = array.copy()
         if array.dtype.name in THROUGH_BITS:
             bits = torch.from_numpy(array.view(BITS[array.dtype.itemsize][0]))
             tensor = bits.view(getattr(torch, array.dtype.name))
