@@ -12,6 +12,7 @@ ABSENT = by_operator(
             "sample_min_p",
             "sample_top_k_top_p",
             "speculative_chain",
+            "sample_by_row",
         ),
         "JAX has attention over packed sequences and pages in Pallas kernels for TPU and GPU only": (
             "attention_varlen",
@@ -75,9 +76,18 @@ ABSENT = by_operator(
         ),
         "JAX has no recurrence as a function; jax.lax.scan runs the user's own": (
             "causal_conv1d_update",
+            "causal_conv1d_varlen",
             "gated_delta_rule",
             "selective_scan",
+            "selective_state_update",
         ),
         "JAX has no rotary embedding of several positions": ("mrope", "rope_2d"),
+        "JAX has no frequencies of rotary embeddings": (
+            "rope_frequencies",
+            "yarn_frequencies",
+            "llama3_frequencies",
+            "longrope_frequencies",
+        ),
+        "JAX has no processors of logits": ("apply_penalties", "apply_logit_bias", "apply_token_bitmask"),
     }
 )

@@ -12,6 +12,7 @@ ABSENT = by_operator(
             "sample_min_p",
             "sample_top_k_top_p",
             "speculative_chain",
+            "sample_by_row",
         ),
         "no node has packed sequences or pages on CPU": (
             "attention_varlen",
@@ -75,7 +76,19 @@ ABSENT = by_operator(
             "moe_gate",
             "moe_sum",
         ),
-        "no node has this recurrence on slots, or a selective scan": ("causal_conv1d_update", "selective_scan"),
+        "no node has this recurrence on slots, or a selective scan": (
+            "causal_conv1d_update",
+            "causal_conv1d_varlen",
+            "selective_scan",
+            "selective_state_update",
+        ),
         "no node with a CPU kernel has several positions a token in this form": ("mrope", "rope_2d"),
+        "no node makes frequencies of rotary embeddings": (
+            "rope_frequencies",
+            "yarn_frequencies",
+            "llama3_frequencies",
+            "longrope_frequencies",
+        ),
+        "no node has these processors of logits": ("apply_penalties", "apply_logit_bias", "apply_token_bitmask"),
     }
 )

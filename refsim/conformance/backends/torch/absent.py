@@ -12,6 +12,7 @@ ABSENT = by_operator(
             "sample_min_p",
             "sample_top_k_top_p",
             "speculative_chain",
+            "sample_by_row",
         ),
         "torch.nn.attention.varlen.varlen_attn, for packed sequences and pages, has CUDA kernels only, for 16 bits": (
             "attention_varlen",
@@ -51,6 +52,18 @@ ABSENT = by_operator(
             "fused_experts",
             "moe_align_block_size",
         ),
-        "PyTorch has no recurrence of this kind as a function": ("gated_delta_rule", "selective_scan"),
+        "PyTorch has no recurrence of this kind as a function": (
+            "causal_conv1d_varlen",
+            "gated_delta_rule",
+            "selective_scan",
+            "selective_state_update",
+        ),
+        "PyTorch has no frequencies of rotary embeddings": (
+            "rope_frequencies",
+            "yarn_frequencies",
+            "llama3_frequencies",
+            "longrope_frequencies",
+        ),
+        "PyTorch has no processors of logits": ("apply_penalties", "apply_logit_bias", "apply_token_bitmask"),
     }
 )
