@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from oracle.relations.relation import Run, difference, relation
+from oracle.signature import Array
 
 SAMPLERS = ("sample_top_k", "sample_top_p", "sample_min_p", "sample_top_k_top_p", "sample_by_row")
 EXPERTS = (
@@ -33,6 +34,15 @@ ENTRIES: dict[str, tuple[str, ...]] = {
 }
 """Inputs whose first axis holds the entries, with the operators of which that is so."""
 
+
+def computed(out: Array, topk_ids: Array | None) -> Array:
+    """A result without what experts elsewhere left open: slots (tokens, k, …) whose id is -1."""
+    if topk_ids is None or out.ndim < 3 or out.shape[:2] != topk_ids.shape:
+        return out
+    known = np.where((topk_ids >= 0)[..., np.newaxis], out, np.zeros((), out.dtype))
+    return np.asarray(known)
+
+
 OPERATORS = tuple(sorted({operator for operators in ENTRIES.values() for operator in operators}))
 
 
@@ -44,8 +54,10 @@ def entries_in_any_place(run: Run, inputs: dict[str, Any], params: dict[str, Any
         return None
     straight = run({**inputs, **{name: np.array(array, order="C") for name, array in moved.items()}}, params)
     turned = run({**inputs, **{name: np.roll(array, 1, axis=0) for name, array in moved.items()}}, params)
+    ids = inputs.get("topk_ids")
     for one, other in zip(turned, straight, strict=True):
-        broken = difference(np.roll(one, -1, axis=0), other, "entries in each other's places")
+        back = np.roll(one, -1, axis=0)
+        broken = difference(computed(back, ids), computed(other, ids), "entries in each other's places")
         if broken:
             return broken
     return None

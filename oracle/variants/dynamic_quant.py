@@ -210,6 +210,25 @@ def _odd_rows(around: Callable[..., Any]) -> Callable[..., Any]:
     return variant
 
 
+def _far_from_one(last: Array) -> Array:
+    """Whether the exponent is odd."""
+    odd: Array = np.frexp(last)[1] % 2 == 1
+    return odd
+
+
+def _mixed(around: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """An order of multiplication that depends on numbers: rows for which ``otherwise`` holds have another one."""
+    usual, other = around(Style()), around(Style(order="backwards", product="value_first"))
+
+    def variant(*inputs: Array, **params: Any) -> tuple[Array, ...]:
+        last = inputs[-1] if "gain" in params else inputs[0]
+        rows = np.broadcast_to(otherwise(wide(last)[..., -1:].reshape(-1)), (len(inputs[0]),))[:, np.newaxis]
+        pairs = zip(usual(*inputs, **params), other(*inputs, **params), strict=True)
+        return tuple(np.where(rows, different, one) for one, different in pairs)
+
+    return variant
+
+
 for _operator, _around in AROUND.items():
     # the square of a 16-bit gate times a 16-bit value is exact in any order
     _dtypes: tuple[str, ...] = ("float32",) if _operator.startswith("relu2") else ()
@@ -218,6 +237,12 @@ for _operator, _around in AROUND.items():
         "Every second row is added, and multiplied, in another order.", mutant,
         relation="rows_are_independent", dtypes=_dtypes,
     )  # fmt: skip
+    if not _operator.startswith("swiglu"):
+        for _name, _relation, _otherwise, _doc in (
+            ("order_by_sign", "turned_results_turn_codes", lambda last: last < 0, "The order depends on a sign."),
+            ("order_by_size", "doubled_results_double_scales", _far_from_one, "The order depends on a magnitude."),
+        ):
+            _register(_operator, _name, _mixed(_around, _otherwise), _doc, mutant, relation=_relation, dtypes=_dtypes)
     for _name, (_style, _doc) in HONEST.items():
         _register(_operator, _name, _around(_style), _doc, control)
     for _name, (_style, _doc, _dtypes) in MISTAKEN.items():

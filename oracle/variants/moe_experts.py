@@ -211,6 +211,16 @@ def order_by_token(
     return out
 
 
+@mutant("fused_experts", dtypes=("float32",), relation="negation_of_second_weights")
+def order_by_sign(
+    hidden: Array, first: Array, second: Array, ids: Array, weights: Array, shared: Array | None, **params: Any
+) -> Array:
+    """Negative results are summed in another order."""
+    inputs = hidden, first, second, ids, weights, shared
+    out = experts(inputs, params, Experts())
+    return np.where(out < 0, experts(inputs, params, replace(Experts(), total=pairwise)), out)
+
+
 # The weighted sum.
 
 

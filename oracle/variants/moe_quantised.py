@@ -229,6 +229,16 @@ def _odd_tokens(operator: str) -> Callable[..., Any]:
     return variant
 
 
+def _by_sign(operator: str) -> Callable[..., Any]:
+    plain, other = _variant(operator, Style()), _variant(operator, Style(slots=backwards))
+
+    def variant(*inputs: Any, **params: Any) -> tuple[Array, ...]:
+        *parts, out = plain(*inputs, **params)
+        return *parts, np.where(out < 0, other(*inputs, **params)[-1], out)
+
+    return variant
+
+
 RECIPROCAL = dynamic_quant.Style(reciprocal="both")
 HONEST: dict[str, tuple[Style, str]] = {
     "codes_first": (Style(), "Operands are dequantised, then multiplied in order."),
@@ -288,3 +298,6 @@ for _operator in KINDS:
     if _operator == "fused_experts_w4a16_mxfp4":
         _relation["dtypes"] = ("float32",)
     _register(_operator, mutant, "order_by_token", _odd_tokens(_operator), _doc, **_relation)
+    _relation["relation"] = "negation_of_second_weights"
+    _doc = "Negative results are summed in another order."
+    _register(_operator, mutant, "order_by_sign", _by_sign(_operator), _doc, **_relation)

@@ -139,3 +139,10 @@ def order_by_token(*inputs: Any, **params: Any) -> Array:
     out = run(inputs, params, Style())
     out[1::2] = run(inputs, params, Style(Experts(total=pairwise)))[1::2]
     return out
+
+
+@mutant("fused_experts_with_shared", dtypes=("float32",), relation="negation_of_second_weights")
+def order_by_sign(*inputs: Any, **params: Any) -> Array:
+    """Negative results are summed in another order."""
+    out = run(inputs, params, Style())
+    return np.where(out < 0, run(inputs, params, Style(Experts(total=pairwise))), out)

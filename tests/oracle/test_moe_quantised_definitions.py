@@ -9,6 +9,8 @@ import pytest
 from oracle.cases import make_cases
 from oracle.numerics import NUMERICS
 from oracle.operator import InputError, find_operator
+from oracle.relations import relations_of
+from oracle.variants import variants_of
 
 NAMES = ("fused_experts_a8w8", "fused_experts_a8w8_block_scaled", "fused_experts_mxfp4", "fused_experts_w4a16_mxfp4")
 LARGEST = {
@@ -168,6 +170,33 @@ def test_codes_and_result_are_judged_from_what_was_returned():
         assert expected[0].value.tolist() == [[[500.0]]]
         assert expected[1].value.tolist() == [[[127.0]]]
         assert expected[2].value.tolist() == [[127.0 * taken]]
+
+
+def test_slots_of_experts_elsewhere_may_hold_anything():
+    record = find_operator("fused_experts_a8w8")
+    case = next(c for c in make_cases(record.name, "float8_e4m3fn", 20, 0) if c.value_class == "nan_elsewhere")
+    inputs = case.inputs()
+    numerics = NUMERICS["float32"]
+    plain = [part.value for part in record.expect(inputs, case.params, numerics)]
+    scale, middle = plain[0].astype(np.float32), plain[1].astype(ml_dtypes.float8_e4m3fn)
+    scale[inputs["topk_ids"] < 0] = middle[inputs["topk_ids"] < 0] = np.nan
+    assert np.isnan(scale).any()
+    given = {"middle_scale": scale, "middle": middle}
+    expected = record.expect(inputs, case.params, numerics, given)
+    assert not expected[0].choice.wrong(scale).any()
+    assert not expected[1].choice.wrong(middle).any()
+    assert np.isfinite(expected[2].value).all()
+
+    garbage = np.random.default_rng(0)
+
+    def run(inputs, params):
+        parts = tuple(np.array(part) for part in variants_of(record.name)[0].run(inputs, params))
+        parts[0][inputs["topk_ids"] < 0] = garbage.random()
+        return parts
+
+    assert relations_of(record.name)
+    for found in relations_of(record.name):
+        assert found.holds(run, inputs, record.signature.complete(case.params), np.random.default_rng(0)) is None
 
 
 def test_refuses_what_is_outside_the_specification():
