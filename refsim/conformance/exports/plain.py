@@ -1,13 +1,11 @@
-"""The words of operators and the roundings of formats on plain float64 arrays, with math and NumPy alone.
+"""Formats and their roundings, choices, and tensors as arrays, with NumPy alone.
 
 An exported reference carries along those that it uses (`standalone.py`), so that it runs where refsim is not installed.
-What each word means, and what else it declares, is said in `oracle.vocabulary` and `oracle.formats`.
+What each means is said in `oracle.formats` and `oracle.choices`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,18 +43,18 @@ FORMATS = {
 }
 
 
-def format_of(name: str) -> Format:
-    return FORMATS[name]
+def format_of(name: str | Format) -> Format:
+    return name if isinstance(name, Format) else FORMATS[name]
 
 
-def round_to(x: Any, name: str, rounding: str = "nearest_even", saturate: bool | None = None) -> Any:
+def round_to(x: Any, name: str | Format, rounding: str = "nearest_even", saturate: bool | None = None) -> Any:
     """Round float64 numbers once to a format, to nearest even or toward zero; the result stays float64."""
-    target = FORMATS[name]
+    target = format_of(name)
     x = np.asarray(x, np.float64)
     if target.is_integer:
         whole = np.trunc(x) if rounding == "toward_zero" else np.rint(x)
         return np.clip(whole, target.lowest, target.max) + 0.0
-    if name != "float64":
+    if target.name != "float64":
         finite = np.where(np.isfinite(x), x, 0.0)
         exponent = np.frexp(np.maximum(np.abs(finite), target.min_normal))[1] - 1
         step = np.ldexp(1.0, exponent - target.mantissa_bits)
@@ -71,109 +69,19 @@ def rounded(x: Any, name: str) -> Any:
     return x if np.asarray(x).dtype.kind in "iu" else round_to(x, name)
 
 
-def round_to_format(x: Any, name: str) -> Any:
-    """A rounding that the definition demands."""
-    return round_to(x, name)
+def Selection(ids: Any, *what_else_is_right: Any) -> Any:
+    """The definition's own choice."""
+    return ids
 
 
-def may_round(x: Any, name: str | None = None) -> Any:
-    """A kernel may round here; the definition does not."""
-    return x
+def Interval(ids: Any, *what_else_is_right: Any) -> Any:
+    """The definition's own choice."""
+    return ids
 
 
-def pivot(x: Any) -> Any:
-    """A shift that cancels from the result."""
-    return x
-
-
-def rescaled(x: Any) -> Any:
-    """Weights that a kernel may rescale on the way."""
-    return x
-
-
-def hull(x: Any, low: Any, high: Any, terms: int) -> Any:
-    """A weighted mean, which lies between low and high."""
-    return x
-
-
-def chain(first: Any, *factors: Any) -> Any:
-    """A product, in any order."""
-    return math.prod(factors, start=first)
-
-
-def scaled(product: Any, scale: float) -> Any:
-    """A sum of products times a number that a kernel may fold into an operand."""
-    return product * scale
-
-
-def accumulate(total: Any, addend: Any) -> Any:
-    """A sum of products plus one more term."""
-    return total + addend
-
-
-def scaled_matmul(a: Any, a_scales: tuple[Any, ...], b: Any, b_scales: tuple[Any, ...]) -> Any:
-    """A product of matrices, each with its scales."""
-    return math.prod(a_scales, start=a) @ math.prod(b_scales, start=b)
-
-
-def either(first: Any, *others: Any) -> Any:
-    """Formulas that are equal in exact arithmetic."""
-    return first
-
-
-def in_chunks(results: tuple[Any, ...], form: Callable[[int], tuple[Any, ...]], steps: int) -> tuple[Any, ...]:
-    """A recurrence, step by step."""
-    return results
-
-
-def moments(x: Any, axis: int | tuple[int, ...] = -1) -> tuple[Any, Any]:
-    """Mean and variance along an axis, which stays."""
-    mean = np.mean(x, axis=axis, keepdims=True)
-    return mean, np.mean(np.square(x - mean), axis=axis, keepdims=True)
-
-
-def rsqrt(x: Any) -> Any:
-    return 1.0 / np.sqrt(x)
-
-
-def sigmoid(x: Any) -> Any:
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def softplus(x: Any) -> Any:
-    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
-
-
-def erf(x: Any) -> Any:
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
-
-
-def exact_value(x: Any, *, unflushed: bool = False) -> Any:
-    return np.asarray(x, np.float64)
-
-
-def chosen(scores: Any, count: int, *, ordered: bool = True, lowest_first: bool = True) -> Any:
-    """Indices of the largest scores of each row, in falling order; of equal ones the lower index goes first."""
-    return np.argsort(-np.asarray(scores, np.float64), axis=-1, kind="stable")[..., :count]
-
-
-def located(cdf: Any, at: Any, weight: Any = None) -> Any:
-    """Index of the first element of each row above a number; else the last one whose weight is above 0."""
-    count = np.sum(cdf <= at[..., np.newaxis], axis=-1)
-    if weight is None:
-        return np.minimum(count, cdf.shape[-1] - 1)
-    return np.minimum(count, np.max(np.where(weight > 0, np.arange(weight.shape[-1]), 0), axis=-1))
-
-
-def stepped(x: Any, step: Callable[[Any], Any], free: Any = None) -> Any:
-    """A function with steps."""
-    return step(np.asarray(x, np.float64))
-
-
-def coded(x: Any, name: str, rounding: str = "nearest_even", free: Any = None) -> Any:
-    """Numbers of a format, saturated; NaN is 0 where the format has none."""
-    known = x if FORMATS[name].has_nan else np.where(np.isnan(x), 0.0, x)
-    return round_to(known, name, rounding, saturate=True)
+def Span(ids: Any, *what_else_is_right: Any) -> Any:
+    """The definition's own choice."""
+    return ids
 
 
 def numbers(x: Any) -> Any:

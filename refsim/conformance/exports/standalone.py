@@ -15,7 +15,7 @@ from oracle.operator import Operator
 from refsim.conformance.exports import plain
 
 # Their names mean those of `plain.py` in a file that stands alone.
-OURS = ("oracle.vocabulary", "oracle.formats", "oracle.signature", "oracle.error", "oracle.choices")
+OURS = ("oracle.formats", "oracle.signature", "oracle.choices")
 
 
 def standalone_source(
@@ -88,7 +88,7 @@ class _Parts:
 
     def imports(self) -> list[str]:
         """The import statements that they need."""
-        return sorted(self._imports)
+        return sorted(self._imports, key=lambda line: (line.startswith("from"), line))
 
     def name_of(self, function: Callable[..., Any]) -> str:
         """The name in the file of a function of a module."""
@@ -128,6 +128,8 @@ class _Parts:
     def _rewritten(self, module: ModuleType, node: ast.stmt, fresh: str) -> str:
         """A definition without annotations and decorators, under its name in the file, as are all that it uses."""
         bare = _Bare().visit(ast.parse(ast.unparse(node)).body[0])
+        if isinstance(bare, ast.FunctionDef) and module.__name__.startswith("oracle.vocabulary"):
+            bare.body = _on_plain_arrays(bare.body, set())
         known = _definitions(module)
         local = _bound(bare)
         for part in ast.walk(bare):
@@ -162,6 +164,64 @@ class _Bare(ast.NodeTransformer):
         if node.value is None:
             return None
         return ast.Assign([node.target], node.value)
+
+
+def _on_plain_arrays(body: Sequence[ast.stmt], nothing: set[str]) -> list[ast.stmt]:
+    """What is left of a word's body where no array carries errors; the names in `nothing` hold None."""
+    left: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, ast.Assign) and _calls(statement.value, "arithmetic_of"):
+            nothing.update(target.id for target in statement.targets if isinstance(target, ast.Name))
+            continue
+        folded = _Decided(nothing).visit(statement)
+        if isinstance(folded, ast.If) and isinstance(folded.test, ast.Constant):
+            left += _on_plain_arrays(folded.body if folded.test.value else folded.orelse, nothing)
+        else:
+            for name in ("body", "orelse"):
+                if inner := getattr(folded, name, None):
+                    setattr(folded, name, _on_plain_arrays(inner, nothing))
+            left.append(folded)
+        if left and isinstance(left[-1], ast.Return | ast.Raise):
+            break
+    return left
+
+
+def _calls(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
+class _Decided(ast.NodeTransformer):
+    """Conditions whose outcome on plain arrays is known, and what follows from them."""
+
+    def __init__(self, nothing: set[str]) -> None:
+        self._nothing = nothing
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        of_errors = _calls(node, "isinstance") and ast.unparse(node.args[1]) == "ErrorBounded"
+        return ast.Constant(False) if of_errors else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if isinstance(node.left, ast.Name) and node.left.id in self._nothing and isinstance(node.ops[0], ast.Is):
+            return ast.Constant(True)
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        known = isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant)
+        return ast.Constant(not node.operand.value) if known else node  # type: ignore[attr-defined]
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        decisive = isinstance(node.op, ast.Or)
+        known = [value for value in node.values if isinstance(value, ast.Constant)]
+        return ast.Constant(decisive) if any(bool(value.value) is decisive for value in known) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Constant):
+            return node.body if node.test.value else node.orelse
+        return node
 
 
 def _bound(node: ast.AST) -> set[str]:
