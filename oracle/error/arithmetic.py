@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded, lift, spread
-from oracle.error.fields import ROOT_THIRD, Array, Errors, Pending, full, over, plus, plus_zero, root_sum, times
+from oracle.error.fields import (
+    ROOT_THIRD,
+    Array,
+    Errors,
+    Pending,
+    full,
+    over,
+    plus,
+    plus_zero,
+    root_sum,
+    times,
+    ulp_share,
+)
 from oracle.error.lattice import is_power_of_two
 from oracle.error.registry import UnsupportedOperationError, ufunc_rule
 from oracle.error.settle import make, settle
@@ -235,7 +247,9 @@ def divide(numerics: Numerics, a: Any, b: Any) -> ErrorBounded:
                 extra = np.where(np.isinf(y.value) | np.isinf(x.value) & (y_size > 0.0), 0.0, extra)
             bound = plus(bound, extra)
             likely = extra if np.max(extra, initial=0.0) < np.inf else np.where(np.isfinite(extra), extra, 0.0)
-            sigma = root_sum(sigma, likely * ROOT_THIRD)
+            # the ulps of a division count its own rounding, which is pending here
+            promised = np.maximum(2.0 * u, (slack - u) * ulp_share(quotient)) / slack
+            sigma = root_sum(sigma, likely * promised * ROOT_THIRD)
     if x.facts is not None and x.facts.products and numerics.folded_scalar:
         fold = _divided_before(x, y_size, is_power_of_two(y.value) & (least_size == y_size))
         bound, common = plus(bound, fold), root_sum(common, fold / np.sqrt(np.maximum(x.facts.terms, 1.0)))

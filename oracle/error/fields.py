@@ -86,6 +86,12 @@ def over(errors: Errors, size: Array) -> Errors:
     return quotient
 
 
+def ulp_share(size: Array) -> Array:
+    """The power of two below a magnitude, over the magnitude: 2u times it is what an ulp is worth there."""
+    significand = np.frexp(size)[0]
+    return np.divide(0.5, significand, out=np.ones_like(significand), where=(significand > 0) & np.isfinite(size))
+
+
 def full(errors: Errors, shape: tuple[int, ...]) -> Errors:
     """Errors in the shape of a result."""
     return errors if errors is None or errors.shape == shape else np.array(np.broadcast_to(errors, shape))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oracle.error.array import ErrorBounded
-from oracle.error.fields import ROOT_THIRD, Array, Errors, full, plus, plus_zero, root_sum, times
+from oracle.error.fields import ROOT_THIRD, Array, Errors, full, plus, plus_zero, root_sum, times, ulp_share
 from oracle.error.registry import ufunc_rule
 from oracle.error.settle import make, settle
 from oracle.numerics import Numerics
@@ -30,13 +30,17 @@ def _finish(
     fmt = numerics.format
     size = np.abs(value)
     fresh = eps * (size + spread_by)
+    share = ulp_share(size)
     least = fmt.min_normal if numerics.flush_to_zero else fmt.min_subnormal * 4.0
     smallest, largest = (size.min(), size.max()) if size.size else (1.0, 1.0)
     if not smallest >= 2.0 * fmt.min_normal:
-        fresh = np.where(size < 2.0 * fmt.min_normal, np.maximum(fresh, np.minimum(least, size + least)), fresh)
+        small = size < 2.0 * fmt.min_normal
+        fresh = np.where(small, np.maximum(fresh, np.minimum(least, size + least)), fresh)
+        share = np.where(small, 1.0, share)
     if np.any(exact_where):
         spread_by, fresh = np.where(exact_where, 0.0, spread_by), np.where(exact_where, 0.0, fresh)
         systematic = np.where(exact_where, 0.0, systematic)
+    typical = fresh * share  # what is promised in ulps is 2u at most where an ulp is worth that
     bound = spread_by + fresh
     if not largest <= fmt.max and not numerics.is_float64:
         bound = np.where(size > fmt.max, np.inf, bound)
@@ -44,7 +48,7 @@ def _finish(
         bound = np.where(np.isinf(x.bound), np.inf, bound)  # nothing is known of the argument, NaN included
     if not np.isfinite(largest):
         bound = np.where(np.isinf(value) & (np.asarray(plus_zero(x.bound)) == 0.0), 0.0, bound)
-    sigma = root_sum(times(slope, x.sigma), fresh * ROOT_THIRD)
+    sigma = root_sum(times(slope, x.sigma), typical * ROOT_THIRD)
     common = times(slope, x.common)
     if isinstance(systematic, np.ndarray):
         common = plus(common, systematic)
