@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
@@ -99,6 +100,8 @@ class IsolatedBackend:
             self.rows = [_named(*row) for row in header["rows"]]
             self.promises = dict(zip(self.rows, map(str, header["numerics"]), strict=True))
             self._require_usual()
+            # Only what is installed, and so trusted, may promise an arithmetic that has no preset.
+            self.own = {} if ":" in spec else {name: numerics_of(one) for name, one in header["freedoms"].items()}
         except (KeyError, TypeError, ValueError) as error:
             self.close()
             if isinstance(error, UsageError):
@@ -127,8 +130,9 @@ class IsolatedBackend:
         return self.rows
 
     def numerics(self, operator: str, kernel: str, dtype: str) -> Numerics:
-        """The preset that it promises."""
-        return promised(self.promises[Capability(operator, kernel, dtype)])
+        """The arithmetic that it promises."""
+        name = self.promises[Capability(operator, kernel, dtype)]
+        return self.own.get(name) or promised(name)
 
     def close(self) -> None:
         """End the process, and whatever it started, and remove what it wrote."""
@@ -259,6 +263,11 @@ def _named(operator: str, kernel: str, dtype: str) -> Capability:
     if not isinstance(kernel, str) or not kernel.isprintable() or len(kernel) > MOST_LENGTH:
         raise UsageError(f"a kernel's name must be a short text on one line, not {kernel!r:.100}")
     return Capability(operator, kernel, dtype)
+
+
+def numerics_of(freedoms: Mapping[str, Any]) -> Numerics:
+    """An arithmetic of what the judged process says of it."""
+    return Numerics(**{**freedoms, "absolute": MappingProxyType(dict(freedoms["absolute"]))})
 
 
 def _relay(printed: IO[bytes]) -> None:

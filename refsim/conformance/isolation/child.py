@@ -9,12 +9,13 @@ import os
 import resource
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from oracle.numerics import NUMERICS, Numerics
 from oracle.operator import OPERATORS, find_operator
 from refsim.conformance.backends import Backend, Refused, load_backend
 from refsim.conformance.isolation import landlock
@@ -51,11 +52,20 @@ def main(requests: int, answers: int, shared: int, life: int, folder: str) -> No
             for row in backend.capabilities()
             if row.operator in header["operators"]
         ]
-        numerics = [backend.numerics(*row).name for row in rows]
+        promises = [backend.numerics(*row) for row in rows]
     except BaseException as error:  # whatever loading raises is the judged code's own
         send(answers, {"status": "raised", "text": brief(error)})
         return
-    send(answers, {"status": "ok", "device": backend.device, "rows": rows, "numerics": numerics})
+    send(
+        answers,
+        {
+            "status": "ok",
+            "device": backend.device,
+            "rows": rows,
+            "numerics": [one.name for one in promises],
+            "freedoms": freedoms(promises),
+        },
+    )
     while True:
         try:
             header, _ = receive(requests, 0)
@@ -68,6 +78,15 @@ def main(requests: int, answers: int, shared: int, life: int, folder: str) -> No
         except BaseException as error:  # SystemExit too
             answer = {"status": "raised", "text": brief(error)}, b""
         send(answers, *answer)
+
+
+def freedoms(promises: Sequence[Numerics]) -> dict[str, dict[str, Any]]:
+    """What an arithmetic is that has no preset, by its name, as JSON values."""
+    own = {one.name: one for one in promises if one.name not in NUMERICS}
+    return {
+        name: {entry.name: getattr(one, entry.name) for entry in fields(one)} | {"absolute": dict(one.absolute)}
+        for name, one in own.items()
+    }
 
 
 def _load(header: Mapping[str, Any], folder: Path) -> Backend:

@@ -312,3 +312,15 @@ def test_a_kernels_name_is_one_line(tmp_path):
         isolated(tmp_path, body, attribute="backend"),
     ):
         pass
+
+
+def test_an_arithmetic_without_a_preset_comes_back_as_it_was():
+    from oracle.numerics import NUMERICS
+    from refsim.conformance.isolation.backend import numerics_of
+    from refsim.conformance.isolation.child import freedoms
+
+    own = NUMERICS["float32_fast"].with_changes(name="mine", compute="bfloat16", probability_format="bfloat16")
+    sent = json.loads(json.dumps(freedoms([own, NUMERICS["float32"]])))
+    assert {name: numerics_of(one) for name, one in sent.items()} == {"mine": own}
+    with pytest.raises(TypeError, match="anything"):
+        numerics_of({**sent["mine"], "anything": 1})
