@@ -2,8 +2,8 @@
 
 Run: ``python benchmarks/libraries.py [BACKEND …]``; it prints the tables of docs/findings.md. Each operator is judged
 by a ``refsim check`` of its own, so that what a library compiled is freed, and a crash costs one operator. Deviations
-that ``benchmarks/known/BACKEND.toml`` lists are KNOWN. ``--folder`` keeps the JSON reports. Exit status 1 if a row is
-anything but PASS, KNOWN or UNSUPPORTED.
+that ``benchmarks/known/BACKEND.toml`` lists are KNOWN. ``--folder`` keeps the JSON reports, and takes those that it
+finds there, so that what was interrupted goes on. Exit status 1 if a row is anything but PASS, KNOWN or UNSUPPORTED.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def operators_of(backend: str) -> list[str]:
 
 
 def judged(backend: str, operator: str, cases: int, seed: int, report: Path) -> dict[str, Any]:
-    """The JSON report of one operator; an ERROR row where the process ended without one."""
+    """The JSON report of one operator, the one that is there already if so; an ERROR row where none came of it."""
+    if report.exists():
+        return _read(report)
     known = KNOWN / f"{backend}.toml"
     command = [sys.executable, "-m", "refsim", "check", operator, "--backend", backend, "--format", "json"]
     command += ["--cases", str(cases), "--seed", str(seed), "--output", str(report)]
@@ -42,12 +44,16 @@ def judged(backend: str, operator: str, cases: int, seed: int, report: Path) -> 
     command += ["--known", str(known)] if known.exists() else []
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if report.exists():
-        read: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-        return read
+        return _read(report)
     last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
     print(f"{backend} {operator}: exit status {ended.returncode}: {last}", file=sys.stderr)
     lost = {"cases": 0, "worst_margin": None, "verdict": "ERROR", "failures": []}
     return {"results": [{"operator": operator, "kernel": "–", "dtype": "any", **lost}], "environment": {}, "known": []}
+
+
+def _read(report: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+    return read
 
 
 def cell(row: Row) -> str:
@@ -98,7 +104,7 @@ def main() -> None:
     """Judge the backends named, and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("backends", nargs="*", metavar="BACKEND", help=f"default: {' '.join(BACKENDS)}")
-    parser.add_argument("--cases", type=int, default=96, help="per operator and dtype (default: 96)")
+    parser.add_argument("--cases", type=int, default=48, help="per operator and dtype (default: 48)")
     parser.add_argument("--seed", type=int, default=0, help="of all inputs (default: 0)")
     parser.add_argument("--folder", type=Path, help="where the JSON reports are kept")
     given = parser.parse_args()

@@ -113,6 +113,7 @@ def attention_backward(
     seen = _seen(q, q.shape[2], k.shape[2], causal, window_left, window_right)
     plain = causal == "none" and window_left < 0 and window_right < 0
     mask = None if plain else torch.zeros(seen.shape, dtype=q.dtype).masked_fill(~seen, -torch.inf)
+    lse = lse.masked_fill(lse == -torch.inf, 0.0)  # what the forward function has for a query that sees no key
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
         dout, q, k, v, out, lse.to(wide(q)), 0.0, False, attn_mask=mask, scale=scale
     )
