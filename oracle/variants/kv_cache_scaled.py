@@ -61,6 +61,8 @@ class Tiles:
         Whether scales have their lower limit, and whether all tiles of a token share one.
     power, kept : function
         The power of two of a scale, where one is asked for; rotated parts as they are stored.
+    odd_up : bool
+        Whether scales of tokens in odd slots are rounded up.
     """
 
     steps: Steps = USUAL
@@ -70,6 +72,7 @@ class Tiles:
     shared: bool = False
     power: Scales = lambda scale: np.exp2(np.ceil(np.log2(scale.astype(np.float64)))).astype(F)
     kept: Scales = lambda rotated: rotated
+    odd_up: bool = False
 
 
 def _tiled(style: Tiles) -> Callable[..., Any]:
@@ -79,6 +82,8 @@ def _tiled(style: Tiles) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         amax = np.max(in_blocks(style.size(latents.astype(F)), tile), axis=(1, 3), initial=0.0).astype(F)
         scale = amax / F(style.largest(format_of(to).max))
+        if style.odd_up:
+            scale = np.where((slots % 2 == 1)[:, np.newaxis], np.nextafter(scale, F(np.inf)), scale)
         scale = np.maximum(scale, F(least)) if style.limited else scale
         if params["scales"] == "power_of_two":
             scale = style.power(scale)
@@ -107,6 +112,8 @@ class Growing:
         Whether a block whose first cell is written forgets its scale, and whether others keep a larger one.
     next_head : bool
         Whether tokens are divided by the scale of the head before.
+    odd_up : bool
+        Whether the scales of odd blocks are rounded up.
     """
 
     steps: Steps = USUAL
@@ -117,6 +124,7 @@ class Growing:
     begun_anew: bool = True
     joined: bool = True
     next_head: bool = False
+    odd_up: bool = False
 
     def run(self, cache: Array, new: Array, old: Array, slots: Array, to: str, least: float) -> tuple[Array, Array]:
         """Scales and codes."""
@@ -127,6 +135,7 @@ class Growing:
             first = int((slots[at] % size).min())
             amax = np.max(self.size(new[at].astype(F)), axis=(0, 2), initial=0.0)
             own = (np.maximum(amax, F(least)) if self.limited else amax) / largest
+            own = np.nextafter(own, F(np.inf)) if self.odd_up and block % 2 else own
             before = old[:, block]
             after = np.maximum(before, own) if self.joined and (first or not self.begun_anew) else own
             held = out[block, :first].astype(F)
@@ -221,3 +230,9 @@ for _name, _flaw, _growing in (
     ("scale_of_next_head", "Each head is divided by the scale of its neighbour.", Growing(next_head=True)),
 ):
     _register(mutant, BLOCKS, _name, _flaw, _blocks(_growing))
+for _operator, _relation, _flaw, _function in (
+    (TILED, "tokens_in_any_slot", "Scales of tokens in odd slots are rounded up.", _tiled(Tiles(odd_up=True))),
+    (BLOCKS, "blocks_in_any_place", "Scales of odd blocks are rounded up.", _blocks(Growing(odd_up=True))),
+):
+    _function.__doc__ = _flaw
+    mutant(_operator, name="scales_by_place", relation=_relation)(_function)
