@@ -57,7 +57,7 @@ function binned(margins) {
 
 function histogram(margins, title) {
   const { bins, beyond } = binned(margins);
-  const [step, height, top] = [44, 90, 18];
+  const [step, height, top] = [44, 90, 32];  // room above the bars for a count, and above that for the name of the bound
   const most = Math.max(1, ...bins, beyond);
   const said = bins.map((count, i) => `${(i / 10).toFixed(1)} to ${((i + 1) / 10).toFixed(1)}: ${count}`);
   const picture = drawn("svg", {

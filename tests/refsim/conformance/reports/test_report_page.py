@@ -134,6 +134,23 @@ def test_the_histogram_counts_the_margins(shown):
     assert sum(map(int, re.findall(r": (\d+)", said))) == len(margins)
 
 
+def test_no_text_of_a_histogram_lies_on_another(browser, tmp_path):
+    report = all_kinds()[0]
+    close = tuple(replace(tried, margin=0.95) for tried in report.results[0].tried)
+    path = tmp_path / "report.html"
+    path.write_text(write([replace(report, results=(replace(report.results[0], tried=close),))], "html"))
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    boxes = page.eval_on_selector_all(
+        "#all-margins text", "all => all.map(t => t.getBBox()).map(b => [b.x, b.y, b.x + b.width, b.y + b.height])"
+    )
+    assert len(boxes) == 14  # a count, eleven labels, the bound, what the margin is
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1], (one, other)
+    page.close()
+
+
 def test_a_finding_stands_at_its_line_of_source(shown):
     shown.click('#grid button[aria-label^="rmsnorm racing"]')
     hit = shown.locator("#detail .finding .hit").first
