@@ -13,6 +13,7 @@ ABSENT = by_operator(
             "sample_top_k_top_p",
             "speculative_chain",
             "sample_by_row",
+            "sample_by_row",
         ),
         "JAX has attention over packed sequences and pages in Pallas kernels for TPU and GPU only": (
             "attention_varlen",
@@ -21,9 +22,13 @@ ABSENT = by_operator(
             "paged_attention_prefill",
             "mla_decode",
             "mla_prefill",
+            "mla_decode_quantised",
+            "paged_attention_prefill_quantised",
         ),
         "JAX has no gradient of attention from a given out and lse: jax.grad works them out again": (
             "attention_backward",
+            "attention_bias_backward",
+            "attention_sinks_backward",
         ),
         "JAX has no function that merges parts of an attention": ("merge_attention_states",),
         "JAX has no fused function of a norm and what stands around it": (
@@ -34,6 +39,11 @@ ABSENT = by_operator(
             "rmsnorm_dynamic_quant",
             "fused_add_rmsnorm_dynamic_quant",
             "silu_and_mul_dynamic_quant",
+            "gelu_and_mul_dynamic_quant",
+            "relu2_and_mul_dynamic_quant",
+            "swiglu_with_limit_dynamic_quant",
+            "act_and_mul_static_quant",
+            "fused_add_rmsnorm_dynamic_quant",
             "act_and_mul_static_quant",
             "gelu_and_mul_dynamic_quant",
             "relu2_and_mul_dynamic_quant",
@@ -48,6 +58,8 @@ ABSENT = by_operator(
             "matmul_a4w4_nvfp4",
             "matmul_mx",
             "matmul_a8w8_block_scaled",
+            "matmul_mx",
+            "matmul_a8w8_preshuffled",
             "matmul_w4a16",
         ),
         "JAX has no cache in the layout of that kernel": (
@@ -58,6 +70,9 @@ ABSENT = by_operator(
             "concat_and_cache_mla_quantised",
             "concat_and_cache_mla_per_tile",
             "reshape_and_cache_quantised",
+            "reshape_and_cache_per_block",
+            "concat_and_cache_mla_quantised",
+            "concat_and_cache_mla_per_tile",
             "gather_cache",
         ),
         "JAX has no function that shuffles for matrix instructions": (
@@ -72,10 +87,17 @@ ABSENT = by_operator(
             "fused_experts_mxfp4",
             "fused_experts_w4a16_mxfp4",
             "fused_experts_with_shared",
+            "fused_experts_a8w8",
+            "fused_experts_a8w8_block_scaled",
+            "fused_experts_mxfp4",
+            "fused_experts_w4a16_mxfp4",
+            "fused_experts_with_shared",
             "moe_align_block_size",
         ),
         "JAX has no recurrence as a function; jax.lax.scan runs the user's own": (
             "causal_conv1d_update",
+            "causal_conv1d_varlen",
+            "selective_state_update",
             "causal_conv1d_varlen",
             "gated_delta_rule",
             "selective_scan",
@@ -89,5 +111,16 @@ ABSENT = by_operator(
             "longrope_frequencies",
         ),
         "JAX has no processors of logits": ("apply_penalties", "apply_logit_bias", "apply_token_bitmask"),
+        "JAX leaves a model's frequencies to the model": (
+            "rope_frequencies",
+            "yarn_frequencies",
+            "llama3_frequencies",
+            "longrope_frequencies",
+        ),
+        "JAX leaves what is done to logits before they are sampled to the server": (
+            "apply_penalties",
+            "apply_logit_bias",
+            "apply_token_bitmask",
+        ),
     }
 )

@@ -13,6 +13,7 @@ ABSENT = by_operator(
             "sample_top_k_top_p",
             "speculative_chain",
             "sample_by_row",
+            "sample_by_row",
         ),
         "no node has packed sequences or pages on CPU": (
             "attention_varlen",
@@ -21,8 +22,15 @@ ABSENT = by_operator(
             "paged_attention_prefill",
             "mla_decode",
             "mla_prefill",
+            "mla_decode_quantised",
+            "paged_attention_prefill_quantised",
         ),
-        "no node is a gradient, or a merge of parts, of attention": ("attention_backward", "merge_attention_states"),
+        "no node is a gradient, or a merge of parts, of attention": (
+            "attention_backward",
+            "attention_bias_backward",
+            "attention_sinks_backward",
+            "merge_attention_states",
+        ),
         "no node exchanges between ranks on CPU": (
             "all_gather",
             "all_reduce",
@@ -40,6 +48,11 @@ ABSENT = by_operator(
             "rmsnorm_dynamic_quant",
             "fused_add_rmsnorm_dynamic_quant",
             "silu_and_mul_dynamic_quant",
+            "gelu_and_mul_dynamic_quant",
+            "relu2_and_mul_dynamic_quant",
+            "swiglu_with_limit_dynamic_quant",
+            "act_and_mul_static_quant",
+            "fused_add_rmsnorm_dynamic_quant",
             "act_and_mul_static_quant",
             "gelu_and_mul_dynamic_quant",
             "relu2_and_mul_dynamic_quant",
@@ -48,6 +61,8 @@ ABSENT = by_operator(
             "matmul_a4w4_nvfp4",
             "matmul_mx",
             "matmul_a8w8_block_scaled",
+            "matmul_mx",
+            "matmul_a8w8_preshuffled",
         ),
         "no node has a cache in the layout of that kernel": (
             "reshape_and_cache",
@@ -57,6 +72,9 @@ ABSENT = by_operator(
             "concat_and_cache_mla_quantised",
             "concat_and_cache_mla_per_tile",
             "reshape_and_cache_quantised",
+            "reshape_and_cache_per_block",
+            "concat_and_cache_mla_quantised",
+            "concat_and_cache_mla_per_tile",
             "gather_cache",
         ),
         "no node shuffles for matrix instructions": (
@@ -66,6 +84,11 @@ ABSENT = by_operator(
         ),
         "com.microsoft.MoE routes and computes in one node, by router probabilities": (
             "fused_experts",
+            "fused_experts_a8w8",
+            "fused_experts_a8w8_block_scaled",
+            "fused_experts_mxfp4",
+            "fused_experts_w4a16_mxfp4",
+            "fused_experts_with_shared",
             "fused_experts_a8w8",
             "fused_experts_a8w8_block_scaled",
             "fused_experts_mxfp4",
@@ -90,5 +113,16 @@ ABSENT = by_operator(
             "longrope_frequencies",
         ),
         "no node has these processors of logits": ("apply_penalties", "apply_logit_bias", "apply_token_bitmask"),
+        "ONNX Runtime leaves a model's frequencies to the model": (
+            "rope_frequencies",
+            "yarn_frequencies",
+            "llama3_frequencies",
+            "longrope_frequencies",
+        ),
+        "ONNX Runtime leaves what is done to logits before they are sampled to the server": (
+            "apply_penalties",
+            "apply_logit_bias",
+            "apply_token_bitmask",
+        ),
     }
 )

@@ -13,6 +13,7 @@ ABSENT = by_operator(
             "sample_top_k_top_p",
             "speculative_chain",
             "sample_by_row",
+            "sample_by_row",
         ),
         "torch.nn.attention.varlen.varlen_attn, for packed sequences and pages, has CUDA kernels only, for 16 bits": (
             "attention_varlen",
@@ -21,6 +22,12 @@ ABSENT = by_operator(
             "paged_attention_prefill",
             "mla_decode",
             "mla_prefill",
+            "mla_decode_quantised",
+            "paged_attention_prefill_quantised",
+        ),
+        "PyTorch has no gradient of the bias or of sinks from a given out and lse": (
+            "attention_bias_backward",
+            "attention_sinks_backward",
         ),
         "PyTorch has no function that merges parts of an attention": ("merge_attention_states",),
         "torch.distributed has a process per rank, and a backend is one process": (
@@ -37,19 +44,37 @@ ABSENT = by_operator(
             "quantise_nvfp4",
             "rmsnorm_dynamic_quant",
             "silu_and_mul_dynamic_quant",
+            "gelu_and_mul_dynamic_quant",
+            "relu2_and_mul_dynamic_quant",
+            "swiglu_with_limit_dynamic_quant",
+            "act_and_mul_static_quant",
+            "fused_add_rmsnorm_dynamic_quant",
         ),
         "torch.nn.functional.scaled_mm takes scales of blocks in the order of its CUDA kernels only": (
             "matmul_a4w4_mxfp4",
             "matmul_a4w4_nvfp4",
             "matmul_a8w8_block_scaled",
+            "matmul_mx",
+            "matmul_a8w8_preshuffled",
         ),
         "PyTorch's weights of 4 bits have zero points as bfloat16 numbers, and a layout of their kernel": (
             "matmul_w4a16",
         ),
-        "PyTorch has no cache in this layout": ("reshape_and_cache_per_token", "reshape_and_cache_quantised"),
+        "PyTorch has no cache in this layout": (
+            "reshape_and_cache_per_token",
+            "reshape_and_cache_quantised",
+            "reshape_and_cache_per_block",
+            "concat_and_cache_mla_quantised",
+            "concat_and_cache_mla_per_tile",
+        ),
         "PyTorch has no function that pads and shuffles scales": ("shuffle_scale",),
         "PyTorch has no function for routed experts but grouped_mm, which grouped_matmul judges": (
             "fused_experts",
+            "fused_experts_a8w8",
+            "fused_experts_a8w8_block_scaled",
+            "fused_experts_mxfp4",
+            "fused_experts_w4a16_mxfp4",
+            "fused_experts_with_shared",
             "moe_align_block_size",
         ),
         "PyTorch has no recurrence of this kind as a function": (
@@ -65,5 +90,16 @@ ABSENT = by_operator(
             "longrope_frequencies",
         ),
         "PyTorch has no processors of logits": ("apply_penalties", "apply_logit_bias", "apply_token_bitmask"),
+        "PyTorch leaves a model's frequencies to the model": (
+            "rope_frequencies",
+            "yarn_frequencies",
+            "llama3_frequencies",
+            "longrope_frequencies",
+        ),
+        "PyTorch leaves what is done to logits before they are sampled to the server": (
+            "apply_penalties",
+            "apply_logit_bias",
+            "apply_token_bitmask",
+        ),
     }
 )
