@@ -290,20 +290,19 @@ def _is_float(array: np.ndarray[Any, Any]) -> bool:
 def _related(backend: Backend, row: Capability, item: Prepared, relations: Sequence[Relation]) -> Outcome | None:
     """The first relation that a backend breaks on a case; None if it keeps them all.
 
-    Its arrays lie row after row, whatever the case's layout: a relation changes values, and where an array lies may
-    change the order of a sum.
+    The arrays of its runs lie row after row, whatever the case's layout and however the relation made them: a relation
+    changes values, and where an array lies may change the order of a sum.
     """
 
     def run(inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(np.asarray(output) for output in _run(backend, row, inputs, params).outputs)
+        laid = {name: None if array is None else np.array(array, order="C") for name, array in inputs.items()}
+        return tuple(np.asarray(output) for output in _run(backend, row, laid, params).outputs)
 
     for relation in relations:
         rng = np.random.default_rng(item.case.seed)
-        given = item.case.inputs().items()
-        inputs = {name: None if array is None else np.array(array, order="C") for name, array in given}
         try:
             with np.errstate(all="ignore"):
-                broken = relation.holds(run, inputs, dict(item.params), rng)
+                broken = relation.holds(run, item.case.inputs(), dict(item.params), rng)
         except Refused:
             continue  # the other run is one that the backend does not serve
         except KeyboardInterrupt:

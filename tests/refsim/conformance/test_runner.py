@@ -294,3 +294,15 @@ def test_a_relation_compares_runs_on_arrays_that_lie_alike():
     backend = FunctionBackend(attention, find_operator("attention"), "by place")
     (result,) = check(backend, ["attention"], ["float64"], cases={("attention", "float64"): [case]}).results
     assert not result.failures
+
+
+def test_no_relation_gives_a_backend_arrays_that_run_backwards():
+    record = find_operator("rope_qk")
+
+    def forwards(q, k, positions, cos, sin, offsets=None, pairing="neox", plain_first=False):
+        inputs = {"q": q, "k": k, "positions": positions, "cos": cos, "sin": sin, "offsets": offsets}
+        assert all(stride >= 0 for array in inputs.values() if array is not None for stride in array.strides)
+        return record.value(inputs, {"pairing": pairing, "plain_first": plain_first})
+
+    (result,) = check(FunctionBackend(forwards, record, "forwards"), ["rope_qk"], ["float64"]).results
+    assert result.verdict is Verdict.PASS, result.reason
