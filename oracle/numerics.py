@@ -68,6 +68,8 @@ class Numerics:
         Mean and variance may be Welford's, updated term by term; never exact then.
     chunk
         Most steps of a linear recurrence that may be solved at once; 1 = step by step.
+    chunk_format
+        Name of the format that what a chunk hands from product to product may be rounded to; None = not rounded.
     folded_scalar
         A scalar factor of a product may be multiplied into an operand first.
     probability_format
@@ -110,6 +112,7 @@ class Numerics:
     online_tile: int | None = 1
     welford: bool = False
     chunk: int = 1
+    chunk_format: str | None = None
     folded_scalar: bool = True
     probability_format: str | None = None
     splits: int = 1
@@ -124,7 +127,7 @@ class Numerics:
             raise ValueError(
                 f"Numerics {self.name!r}: exp_form is {self.exp_form!r}; choose one of {', '.join(EXP_FORMS)}."
             )
-        for label in ("compute", "accumulate", "probability_format", "split_format"):
+        for label in ("compute", "accumulate", "probability_format", "split_format", "chunk_format"):
             chosen = getattr(self, label)
             if chosen is not None:
                 format_of(chosen)
@@ -237,6 +240,8 @@ class Numerics:
             lines.append("mean and variance may be updated term by term (Welford)")
         if self.chunk > 1:
             lines.append(f"linear recurrences may be solved up to {self.chunk} steps at once")
+        if self.chunk_format:
+            lines.append(f"what a chunk of steps computes may be rounded to {self.chunk_format} on the way")
         if self.folded_scalar:
             lines.append("a scale may be folded into an operand")
         if self.probability_format:
@@ -295,6 +300,7 @@ NUMERICS: dict[str, Numerics] = {
         Numerics("float32", division_ulps=2.0, sqrt_ulps=1.0),  # IEEE or 2 ulp division
         Numerics("float32_welford", division_ulps=2.0, sqrt_ulps=1.0, welford=True),
         Numerics("float32_chunked", division_ulps=2.0, sqrt_ulps=1.0, chunk=64),
+        Numerics("bfloat16_chunked", division_ulps=2.0, sqrt_ulps=1.0, chunk=64, chunk_format="bfloat16"),
         Numerics(
             "float32_fast",
             flush_to_zero=True,
@@ -327,10 +333,11 @@ NUMERICS: dict[str, Numerics] = {
     )
 }
 """Presets by name: ``float64``, ``float32`` (also float16 and bfloat16 inputs accumulated in float32),
-``float32_welford`` (the same with Welford's mean and variance), ``float32_chunked`` (linear recurrences in chunks of up
-to 64 steps), ``float32_fast`` (fast-math intrinsics and flush to
-zero), ``float16`` (computed in float16 throughout), ``split_k_bfloat16`` (partial sums of up to 16 parts of k stored in
-bfloat16, added up in float32). Products on NVIDIA's tensor cores, float32 elsewhere: ``tensor_core_sm70`` (Volta),
-``tensor_core_sm80`` (Turing to Ada) and ``tensor_core_sm90`` (Hopper, Blackwell) for float16 and bfloat16 factors;
-``tensor_core_sm89_fp8``, ``tensor_core_sm90_fp8`` (wgmma) and ``tensor_core_sm100_fp8`` for float8 ones. Sources: Xie,
-Wang, Yang and Yang, "MMA-Sim" (arXiv 2511.10909); Khattak and Mikaitis (arXiv 2512.07004)."""
+``float32_welford`` (the same with Welford's mean and variance), ``float32_chunked`` (linear recurrences in chunks of
+up to 64 steps), ``bfloat16_chunked`` (the same, with all that products take rounded to bfloat16), ``float32_fast``
+(fast-math intrinsics and flush to zero), ``float16`` (computed in float16 throughout), ``split_k_bfloat16`` (partial
+sums of up to 16 parts of k stored in bfloat16, added up in float32). Products on NVIDIA's tensor cores, float32
+elsewhere: ``tensor_core_sm70`` (Volta), ``tensor_core_sm80`` (Turing to Ada) and ``tensor_core_sm90`` (Hopper,
+Blackwell) for float16 and bfloat16 factors; ``tensor_core_sm89_fp8``, ``tensor_core_sm90_fp8`` (wgmma) and
+``tensor_core_sm100_fp8`` for float8 ones. Sources: Xie, Wang, Yang and Yang, "MMA-Sim" (arXiv 2511.10909); Khattak
+and Mikaitis (arXiv 2512.07004)."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.vocabulary import chain, scaled
+from oracle.vocabulary import chain, chunk_operand, scaled
 
 
 def delta_rule_in_chunks(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, scale: float, size: int) -> Any:
@@ -14,7 +14,8 @@ def delta_rule_in_chunks(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, 
 
     With G the sums of g since the chunk began and S the state before it, the updates u of a chunk solve
     ``u_i = β_i (v_i - exp(G_i) Sᵀk_i - Σ_{j < i} exp(G_i - G_j) (k_i · k_j) u_j)``: a triangular system, whose
-    inverse T is made row by row. Then ``u = T (β v) - T (β exp(G) k) S``.
+    inverse T is made row by row. Then ``u = T (β v) - T (β exp(G) k) S``. What meets in a product may be
+    rounded to the keys' 16 bits before (FLA), where that is granted; the state itself stays.
     """
     out: Any = np.zeros_like(v)
     for start in range(0, q.shape[2], size):
@@ -37,11 +38,14 @@ def _chunk(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, scale: float) 
     for i in range(1, count):
         inverse[..., i, :i] = -(system[..., i : i + 1, :i] @ inverse[..., :i, :i])[..., 0, :]
         inverse[..., i, i] = 1.0
-    updates = inverse @ (v * strength) - (inverse @ chain(k, strength, decay)) @ state
-    seen = (q @ keys) * between
-    out = scaled(q @ state, scale) * decay + scaled(seen @ updates, scale)
+    inverse, before = chunk_operand(inverse), chunk_operand(state)
+    from_values = chunk_operand(inverse @ chunk_operand(v * strength))
+    from_state = chunk_operand(inverse @ chunk_operand(chain(k, strength, decay)))
+    updates = from_values - from_state @ before
+    seen = chunk_operand((q @ keys) * between)
+    out = scaled(q @ before, scale) * decay + scaled(seen @ chunk_operand(updates), scale)
     left = np.exp(sums[..., -1:] - sums)[..., np.newaxis]
-    new = state * decay[:, :, -1:] + np.swapaxes(k * left, -1, -2) @ updates
+    new = state * decay[:, :, -1:] + keys @ chunk_operand(updates * left)
     return out, new
 
 

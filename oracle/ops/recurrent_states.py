@@ -10,7 +10,7 @@ import numpy as np
 from oracle.operator import operator
 from oracle.ops.recurrent_chunks import delta_rule_in_chunks, scan_in_chunks
 from oracle.signature import Array, Floats, Output
-from oracle.vocabulary import chain, in_chunks, rsqrt, scaled, sigmoid, softplus
+from oracle.vocabulary import chain, chunk_operand, in_chunks, rsqrt, scaled, sigmoid, softplus
 
 DTYPES = ("float16", "bfloat16", "float32")
 
@@ -59,7 +59,8 @@ def gated_delta_rule(
     Rounding points: every product, sum and exponential in the compute type; the state stays there from step to step;
     ``out`` once to q's dtype. Kernels that solve for several steps at once (FLA's ``chunk_gated_delta_rule``: 64) keep
     another arithmetic, which is a freedom that they must declare (``float32_chunked``): sums of g and exponentials of
-    their differences, the products of keys, the inverse of a triangular matrix, and sums over the chunk.
+    their differences, the products of keys, the inverse of a triangular matrix, and sums over the chunk; FLA rounds
+    what these hand on to q's dtype as well (``bfloat16_chunked``).
 
     Raises
     ------
@@ -79,6 +80,7 @@ def gated_delta_rule(
     if normalise:
         q = q * rsqrt(np.sum(q * q, axis=-1, keepdims=True) + 1e-6)
         k = k * rsqrt(np.sum(k * k, axis=-1, keepdims=True) + 1e-6)
+    units = (chunk_operand(q), chunk_operand(k)) if normalise else (q, k)
     start, out = state, np.zeros_like(v)
     for t in range(q.shape[2]):
         key, query = k[:, :, t : t + 1], q[:, :, t : t + 1]
@@ -86,7 +88,9 @@ def gated_delta_rule(
         error = v[:, :, t : t + 1] - key @ decayed
         state = decayed + chain(np.swapaxes(key, -1, -2), error, beta[:, :, t, np.newaxis, np.newaxis])
         out[:, :, t : t + 1] = scaled(query @ state, scale)
-    return in_chunks((out, state), lambda size: delta_rule_in_chunks(q, k, v, g, beta, start, scale, size), q.shape[2])
+    return in_chunks(
+        (out, state), lambda size: delta_rule_in_chunks(units[0], units[1], v, g, beta, start, scale, size), q.shape[2]
+    )
 
 
 @operator(family="recurrent", dtypes=DTYPES)

@@ -1,4 +1,7 @@
-"""Relations of the sums."""
+"""Relations of the sums.
+
+max, argmax, topk and greedy have none: the definition says which element it is, bit for bit.
+"""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ class Chunks:
     state_left_out: bool = False
     inverse_to: str = ""
     updates_to: str = ""
+    short: str = ""
 
 
 def _short(x: Array, name: str) -> Array:
@@ -117,17 +118,44 @@ def _chunk(given: tuple[Array, ...], state: Array, scale: Any, style: Chunks) ->
     return out * scale, kept + product(np.swapaxes(k * left, -1, -2), updates, style.total)
 
 
+def _short_chunk(given: tuple[Array, ...], state: Array, scale: Any, style: Chunks) -> tuple[Array, Array]:
+    """A chunk whose products take factors of 16 bits, as flash-linear-attention has it."""
+    q, k, v, g, beta = given
+    count, keys, total = q.shape[2], np.swapaxes(k, -1, -2), style.total
+    sums = np.cumsum(g, axis=-1, dtype=F)
+    gap = sums[..., :, np.newaxis] - sums[..., np.newaxis, :]
+    between = exp(np.where(np.tri(count, dtype=np.bool_), gap, -np.inf).astype(F))
+    decay, strength = exp(sums)[..., np.newaxis], beta[..., np.newaxis]
+
+    def short(x: Array) -> Array:
+        return _short(x, style.short)
+
+    system = np.tril(product(k, keys, total) * between * strength, -1)
+    inverse = short(by_substitution(system, np.broadcast_to(np.eye(count, dtype=F), system.shape), total))
+    from_values = short(product(inverse, short(v * strength), total))
+    from_state = short(product(inverse, short(k * strength * decay), total))
+    before = short(state)
+    updates = from_values - product(from_state, before, total)
+    seen = short(np.tril(product(q, keys, total) * between, -1 if style.strict_out else 0))
+    out = product(q, before, total) * decay * scale + product(seen, short(updates), total) * scale
+    left = exp(sums[..., -1:] - sums)[..., np.newaxis]
+    kept = state if style.state_undecayed else state * exp(sums[..., -1:])[..., np.newaxis]
+    return out, kept + product(keys, short(updates * left), total)
+
+
 def in_chunks(inputs: tuple[Any, ...], params: dict[str, Any], style: Chunks) -> tuple[Array, Array]:
     """The rule in float32, a chunk after the other."""
     q, k, v, g, beta, start = (wide(array) for array in inputs)
     if params["normalise"]:
         q = q * rsqrt(style.total(q * q) + F(1e-6))
         k = k * rsqrt(style.total(k * k) + F(1e-6))
+        q, k = _short(q, style.short), _short(k, style.short)
+    chunk = _short_chunk if style.short else _chunk
     state, out = start.copy(), np.zeros(v.shape, F)
     for first in range(0, q.shape[2], style.size):
         here = slice(first, first + style.size)
         part = q[:, :, here], k[:, :, here], v[:, :, here], g[:, :, here], beta[:, :, here]
-        out[:, :, here], state = _chunk(part, state, F(q.shape[-1] ** -0.5), style)
+        out[:, :, here], state = chunk(part, state, F(q.shape[-1] ** -0.5), style)
     return stored(out, inputs[2]), state
 
 
@@ -154,18 +182,36 @@ WRONG: dict[str, tuple[Chunks, str]] = {
 }
 
 
-def _register(register: Any, name: str, style: Chunks, flaw: str) -> None:
+SHORT: dict[str, tuple[Chunks, str]] = {
+    "short_chunks_of_64": (Chunks(short="bfloat16"), "Chunks of 64, with factors in bfloat16."),
+    "short_chunks_of_16": (
+        Chunks(size=16, short="bfloat16", total=pairwise),
+        "Chunks of 16, with factors in bfloat16.",
+    ),
+}
+WRONG_SHORT: dict[str, tuple[Chunks, str]] = {
+    "short_chunks_strict_out": (Chunks(short="bfloat16", strict_out=True), "An output does not see its own update."),
+    "short_chunks_undecayed": (Chunks(size=4, short="bfloat16", state_undecayed=True), "The state does not decay."),
+    "short_chunks_in_8_bits": (Chunks(short="float8_e4m3fn"), "Factors are rounded to 8 bits."),
+}
+
+
+def _register(register: Any, name: str, style: Chunks, flaw: str, numerics: str = "float32_chunked") -> None:
     def gated_delta_rule(*inputs: Any, **params: Any) -> tuple[Array, Array]:
         return in_chunks(inputs, params, style)
 
     gated_delta_rule.__doc__ = flaw
-    register("gated_delta_rule", name=name, numerics="float32_chunked")(gated_delta_rule)
+    register("gated_delta_rule", name=name, numerics=numerics)(gated_delta_rule)
 
 
 for _name, (_style, _flaw) in HONEST.items():
     _register(control, _name, _style, _flaw)
 for _name, (_style, _flaw) in WRONG.items():
     _register(mutant, _name, _style, _flaw)
+for _name, (_style, _flaw) in SHORT.items():
+    _register(control, _name, _style, _flaw, "bfloat16_chunked")
+for _name, (_style, _flaw) in WRONG_SHORT.items():
+    _register(mutant, _name, _style, _flaw, "bfloat16_chunked")
 
 
 @mutant("gated_delta_rule", numerics="float32")

@@ -81,7 +81,7 @@ representable). Use shapes, never values, in ``if``; ``np.where`` takes plain or
 """
 
 from oracle.vocabulary.alternatives import either
-from oracle.vocabulary.chunks import in_chunks
+from oracle.vocabulary.chunks import chunk_operand, in_chunks
 from oracle.vocabulary.discrete import chosen, coded, exact_value, located, stepped
 from oracle.vocabulary.functions import erf, rsqrt, sigmoid, softplus
 from oracle.vocabulary.moments import moments
@@ -94,6 +94,7 @@ __all__ = [
     "accumulate",
     "chain",
     "chosen",
+    "chunk_operand",
     "coded",
     "either",
     "erf",

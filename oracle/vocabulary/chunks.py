@@ -1,4 +1,4 @@
-"""Linear recurrences that may be solved for several steps at once: `in_chunks`."""
+"""Linear recurrences that may be solved for several steps at once: `in_chunks` and `chunk_operand`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from oracle.error.fields import plus_zero
 from oracle.vocabulary.alternatives import either
 from oracle.vocabulary.operands import arithmetic_of
+from oracle.vocabulary.roundings import may_round
 
 
 def in_chunks(results: tuple[Any, ...], form: Callable[[int], tuple[Any, ...]], steps: int) -> tuple[Any, ...]:
@@ -30,9 +31,15 @@ def in_chunks(results: tuple[Any, ...], form: Callable[[int], tuple[Any, ...]], 
     counts. Infinities meet in another order in each, so that nothing is known where one of them is not finite.
     """
     numerics = arithmetic_of(*results)
-    if numerics is None or min(numerics.chunk, steps) < 2:
+    if numerics is None or numerics.chunk < 2 or not steps:
         return results
     return tuple(_either(*pair) for pair in zip(results, form(numerics.chunk), strict=True))
+
+
+def chunk_operand(x: Any) -> Any:
+    """A factor of a product within a chunk, which may be rounded to `Numerics.chunk_format` first; the value stays."""
+    numerics = arithmetic_of(x)
+    return x if numerics is None or numerics.chunk_format is None else may_round(x, numerics.chunk_format)
 
 
 def _either(step_by_step: Any, chunked: Any) -> Any:

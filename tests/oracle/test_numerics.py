@@ -14,7 +14,16 @@ from oracle.numerics import NUMERICS, Numerics
 
 def test_presets() -> None:
     cores = {"sm70", "sm80", "sm90", "sm89_fp8", "sm90_fp8", "sm100_fp8"}
-    known = {"float64", "float32", "float32_welford", "float32_chunked", "float32_fast", "float16", "split_k_bfloat16"}
+    known = {
+        "float64",
+        "float32",
+        "float32_welford",
+        "float32_chunked",
+        "bfloat16_chunked",
+        "float32_fast",
+        "float16",
+        "split_k_bfloat16",
+    }
     assert set(NUMERICS) == known | {f"tensor_core_{name}" for name in cores}
     assert all(numerics.name == name for name, numerics in NUMERICS.items())
     assert NUMERICS["float32"].unit_roundoff == pytest.approx(2.0**-24, rel=1e-4)

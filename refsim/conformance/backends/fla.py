@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oracle.numerics import Numerics
 from refsim.conformance.backends.library import LibraryBackend, Table, by_operator, not_installed
 
 try:
@@ -47,7 +48,13 @@ def fused_recurrent(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, norma
     return out.transpose(1, 2), final
 
 
-@TABLE.serves("gated_delta_rule", "chunk_gated_delta_rule", ("float16", "bfloat16"), numerics=on_tensor_cores)
+def in_chunks(dtype: str) -> Numerics:
+    """Chunks of 64 steps on tensor cores, whose factors are stored in the keys' dtype."""
+    single = on_tensor_cores(dtype)
+    return single.with_changes(name=f"{single.name}, {dtype} chunks", chunk=64, chunk_format=dtype)
+
+
+@TABLE.serves("gated_delta_rule", "chunk_gated_delta_rule", ("float16", "bfloat16"), numerics=in_chunks)
 def chunked(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any, normalise: bool) -> Any:
     """``chunk_gated_delta_rule``, by chunks of steps."""
     q, k, v, g, beta = (x.transpose(1, 2).contiguous() for x in (q, k, v, g, beta))
