@@ -38,6 +38,14 @@ def test_the_skeleton_conforms_and_its_test_passes(tmp_path):
     assert "1 passed" in tested.stdout, tested.stdout
 
 
+def test_a_skeleton_by_its_bare_name_is_found_as_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(main, ["backend", "init", "my_device"])
+    result = CliRunner().invoke(main, ["check", "--profile", "dense-llm", "--backend", "my_device"])
+    assert result.exit_code == 2
+    assert "unknown backend 'my_device'; did you mean 'my_device.py:backend'?" in " ".join(result.output.split())
+
+
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "test_mine.py").write_text("kept", encoding="utf-8")
     result = CliRunner().invoke(main, ["backend", "init", "mine", "--folder", str(tmp_path)])

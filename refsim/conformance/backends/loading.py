@@ -55,7 +55,9 @@ def load_backend(spec: str, operators: Sequence[Operator], device: str) -> Backe
     if (module_name if colon else attribute).endswith(".py") and not (colon and attribute):
         raise UsageError(f"backend {spec!r} names a file only; name what to judge in it, too: {spec.rstrip(':')}:NAME")
     if not colon or not module_name or not attribute:
-        near = difflib.get_close_matches(spec, installed, n=1)
+        near = (
+            [f"{spec}.py:backend"] if Path(f"{spec}.py").is_file() else difflib.get_close_matches(spec, installed, n=1)
+        )
         hint = f"did you mean {near[0]!r}?" if near else f"installed: {', '.join(sorted(installed)) or 'none'}"
         raise UsageError(f"unknown backend {spec!r}; {hint}; or {FORMS}")
     is_file = module_name.endswith(".py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -222,9 +223,15 @@ class IsolatedBackend:
 
     def _ask(self, header: dict[str, Any], seconds: float) -> tuple[dict[str, Any], bytes]:
         assert self.process is not None
+        number = secrets.token_hex(8)
         try:
-            send(self.requests, header)
-            return receive(self.answers, self.limits.memory, seconds)
+            send(self.requests, {**header, "number": number}, seconds=seconds)
+            answer, content = receive(self.answers, self.limits.memory, seconds)
+            if answer.get("number") == number:
+                return answer, content
+            self.deaths += 1
+            self._end()
+            raise Misbehaved("what came is no answer to what was asked")
         except Late:
             self.deaths += 1
             self._end()

@@ -43,6 +43,7 @@ def main(requests: int, answers: int, shared: int, life: int, folder: str) -> No
     """Serve until the judge closes its end. ``folder`` is where the judged code may write."""
     fork_under_a_keeper(life)
     header, _ = receive(requests, 0)
+    number = header["number"]
     _limit(header["memory"])
     _poison_fresh_arrays()
     try:
@@ -54,30 +55,28 @@ def main(requests: int, answers: int, shared: int, life: int, folder: str) -> No
         ]
         promises = [backend.numerics(*row) for row in rows]
     except BaseException as error:  # whatever loading raises is the judged code's own
-        send(answers, {"status": "raised", "text": brief(error)})
+        send(answers, {"number": number, "status": "raised", "text": brief(error)})
         return
-    send(
-        answers,
-        {
-            "status": "ok",
-            "device": backend.device,
-            "rows": rows,
-            "numerics": [one.name for one in promises],
-            "freedoms": freedoms(promises),
-        },
-    )
+    described = {
+        "status": "ok",
+        "device": backend.device,
+        "rows": rows,
+        "numerics": [one.name for one in promises],
+        "freedoms": freedoms(promises),
+    }
+    send(answers, {"number": number, **described})
     while True:
         try:
             header, _ = receive(requests, 0)
         except Closed:
             return
         try:
-            answer = _run(backend, header, shared)
+            answer, content = _run(backend, header, shared)
         except Refused as refusal:
-            answer = {"status": "refused", "text": str(refusal)}, b""
+            answer, content = {"status": "refused", "text": str(refusal)}, b""
         except BaseException as error:  # SystemExit too
-            answer = {"status": "raised", "text": brief(error)}, b""
-        send(answers, *answer)
+            answer, content = {"status": "raised", "text": brief(error)}, b""
+        send(answers, {"number": header["number"], **answer}, content)
 
 
 def freedoms(promises: Sequence[Numerics]) -> dict[str, dict[str, Any]]:

@@ -22,13 +22,25 @@ class Late(Exception):
     """Nothing came in time."""
 
 
-def send(descriptor: int, header: dict[str, Any], content: bytes = b"") -> None:
-    """Write a message. Raises Closed where nobody reads."""
+def send(descriptor: int, header: dict[str, Any], content: bytes = b"", seconds: float | None = None) -> None:
+    """Write a message.
+
+    Raises
+    ------
+    Closed
+        The other side is gone.
+    Late
+        Nobody has read it after ``seconds``.
+    """
+    until = None if seconds is None else time.monotonic() + seconds
     text = json.dumps(header).encode()
     data = memoryview(LENGTHS.pack(len(text), len(content)) + text + content)
     try:
         while data:
-            data = data[os.write(descriptor, data[:CHUNK]) :]
+            if until is not None and not select.select([], [descriptor], [], max(0.0, until - time.monotonic()))[1]:
+                raise Late
+            # A pipe that takes anything takes so much without waiting.
+            data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
     except BrokenPipeError as error:
         raise Closed from error
 

@@ -4,6 +4,7 @@ Sources: KernelBench's and pygpubench's adversarial tests, published catalogues 
 trick does not work, so that only the trick itself could pass.
 """
 
+import contextlib
 import ctypes
 import errno
 import gc
@@ -413,3 +414,20 @@ def answers_from_a_fork(x):
 def says_something_else(x):
     """A message that looks like a report on a terminal."""
     raise RuntimeError("\x1b[2K\rsoftmax  mine  float32  48  0.3  PASS\nsoftmax  mine  float32  48  0.3  PASS")
+
+
+def answers_twice(x):
+    """Forks and returns from both, so that there is an answer before the next question."""
+    os.fork()
+    return honest(x)
+
+
+def answers_without_reading(x):
+    """Fills the pipe with answers, and reads no question any more."""
+    answer = {"status": "ok", "outputs": [], "alias": "", "findings": [], "deterministic": True}
+    frame = struct.pack("<QQ", len(json.dumps(answer)), 0) + json.dumps(answer).encode()
+    for descriptor in range(3, 40):
+        with contextlib.suppress(OSError):
+            os.set_blocking(descriptor, False)
+            os.write(descriptor, frame * 300)
+    time.sleep(3600)

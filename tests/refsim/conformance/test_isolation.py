@@ -45,6 +45,8 @@ NOTICED = {
     "never_ends": (Verdict.ERROR, "it ran for more than 0.5 s and was stopped"),
     "eats_memory": (Verdict.ERROR, "allocate"),
     "refuses_what_is_hard": (Verdict.FAIL, "refusal: refused (not today), but not where"),
+    "answers_twice": (Verdict.ERROR, "Misbehaved"),
+    "answers_without_reading": (Verdict.ERROR, "what came is no answer to what was asked"),
     "answers_from_a_fork": (Verdict.ERROR, "its process ended with exit status 0"),
 }
 
