@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from oracle.numerics import Numerics
+from oracle.numerics import NUMERICS, Numerics
 from refsim.checks.findings import Finding
 from refsim.conformance.backends.backend import Capability, Refused, RunResult, UsageError, promised, usual_numerics
 from refsim.conformance.isolation import landlock
@@ -121,9 +121,12 @@ class IsolatedBackend:
         for row, name in self.promises.items():
             usual = usual_numerics(row.dtype)
             if ":" in self.spec and name != usual and name not in self.limits.numerics:
+                allow = f"if that is what is wanted, say so: --numerics {name}"
+                if name not in NUMERICS:
+                    allow = f"code that is not trusted may promise presets only: {', '.join(NUMERICS)}"
                 raise UsageError(
                     f"backend {self.spec!r} promises the arithmetic {name!r} for {row.operator} in {row.dtype}, "
-                    f"and not {usual!r}; if that is what is wanted, say so: --numerics {name}"
+                    f"and not {usual!r}; {allow}"
                 )
 
     def capabilities(self) -> list[Capability]:
