@@ -89,6 +89,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "quantise_uint4",
         "rmsnorm_dynamic_quant",
         "fused_add_rmsnorm_dynamic_quant",
+        "layernorm_dynamic_quant",
         "silu_and_mul_dynamic_quant",
         "act_and_mul_static_quant",
         "gelu_and_mul_dynamic_quant",

@@ -8,6 +8,7 @@ from oracle.operator import operator
 from oracle.ops.dynamic_quant import Least, OfZero, Quantised, RowBlock, To, dynamic_codes, dynamic_scale
 from oracle.ops.norm import Eps, Gain, Rounding, has_columns, over_rms
 from oracle.ops.norm_fused import Normalised
+from oracle.ops.norm_moments import standardised
 from oracle.signature import Array, DtypeOf, Floats, Output
 from oracle.vocabulary import round_to_format
 
@@ -227,3 +228,85 @@ def sum_codes(
     total = _summed(x, residual, residual_out, normalised)
     y = _normalised(total, weight, eps, gain, rounding, quantised, dtype)
     return dynamic_codes(y, scale, to, block)
+
+
+def _standardised(x: Any, weight: Any, bias: Any, eps: float, quantised: str, dtype: str) -> Any:
+    y = standardised(x, weight, bias, eps)
+    return round_to_format(y, dtype) if quantised == "rounded" else y
+
+
+@operator(family="norm", check=has_columns, dtypes=SHORT_FLOATS)
+def layernorm_dynamic_quant(
+    x: Annotated[Array, Floats("rows cols")],
+    weight: Annotated[Array, Floats("cols")],
+    bias: Annotated[Array, Floats("cols")],
+    *,
+    eps: Eps = 1e-5,
+    to: To = "float8_e4m3fn",
+    block: RowBlock = "token",
+    quantised: Quantised = "unrounded",
+    least: Least = 0.0,
+    of_zero: OfZero = "one",
+    dtype: Annotated[str, DtypeOf("x")],
+) -> Annotated[Array, Output("scale", dtype="float32")]:
+    """Layer normalisation with its result quantised: ``scale = max(max|layernorm(x)| / largest, least)``, ``codes``.
+
+    ``codes = Q(layernorm(x) / scale)``, with one scale per row or per block of columns.
+
+    Parameters
+    ----------
+    x : array (rows, cols)
+        float16, bfloat16 or float32; at least one column; no NaN and no infinity.
+    weight, bias : array (cols,)
+        Gain per column, and what is added to each row; x's dtype.
+    eps : float
+        Added to the variance, under the root; above 0.
+    to, block, least, of_zero
+        As in `rmsnorm_dynamic_quant`.
+    quantised : "unrounded" or "rounded"
+        Whether the result of the norm is quantised as it was computed (AITER), or rounded to x's dtype first.
+
+    Returns
+    -------
+    scale : float32 array (rows, blocks)
+        One number per block.
+    codes : array (rows, cols)
+        ``to``; judged from the scale that was returned.
+
+    Notes
+    -----
+    Rounding points: as in `layernorm`, without the last one unless ``quantised`` is ``rounded``; the scale, the
+    quotient and the codes as in `rmsnorm_dynamic_quant`.
+
+    Raises
+    ------
+    InputError
+        No columns, eps not above 0, least below 0, or shapes and dtypes that disagree.
+
+    Source: ``layernorm2d_fwd_with_dynamicquant`` of AITER.
+
+    Examples
+    --------
+    >>> x, weight = np.array([[1.0, 3.0]], np.float32), np.array([254.0, 254.0], np.float32)
+    >>> scale, codes = layernorm_dynamic_quant(x, weight, 0 * weight, eps=3.0, to="int8")
+    >>> scale.tolist(), codes.astype(int).tolist()
+    ([[1.0]], [[-127, 127]])
+    """
+    return dynamic_scale(_standardised(x, weight, bias, eps, quantised, dtype), to, block, least, of_zero)
+
+
+@layernorm_dynamic_quant.stage
+def standardised_codes(
+    x: Array,
+    weight: Array,
+    bias: Array,
+    scale: Array,
+    *,
+    eps: float,
+    to: To,
+    block: RowBlock,
+    quantised: Quantised,
+    dtype: Annotated[str, DtypeOf("x")],
+) -> Annotated[Array, Output("codes", chosen_by="to")]:
+    """The codes, from the scale that was returned."""
+    return dynamic_codes(_standardised(x, weight, bias, eps, quantised, dtype), scale, to, block)

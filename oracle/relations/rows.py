@@ -17,7 +17,7 @@ ROW_INPUTS = ("x", "residual", "q", "k")  # inputs that hold one row each per ro
 ROW_OPERATORS = (
     "rmsnorm", "gemma_rmsnorm", "t5_rmsnorm", "fused_add_rmsnorm", "qk_norm", "layernorm", "fused_add_layernorm",
     "groupnorm", "softmax", "mean", "logsumexp", "log_softmax", "cumsum",
-    "rmsnorm_dynamic_quant", "fused_add_rmsnorm_dynamic_quant", "silu_and_mul_dynamic_quant",
+    "rmsnorm_dynamic_quant", "layernorm_dynamic_quant", "fused_add_rmsnorm_dynamic_quant", "silu_and_mul_dynamic_quant",
     "gelu_and_mul_dynamic_quant", "relu2_and_mul_dynamic_quant", "swiglu_with_limit_dynamic_quant",
 )  # fmt: skip
 GAIN_OPERATORS = (

@@ -104,6 +104,20 @@ def _norm(style: Style, **extra: Any) -> Callable[..., Any]:
     return variant
 
 
+def _standard(style: Style, without: str = "") -> Callable[..., Any]:
+    """Layer normalisation in two passes; ``without`` names what is left out."""
+
+    def variant(x: Array, weight: Array, bias: Array, **params: Any) -> tuple[Array, ...]:
+        rows, columns = wide(x), np.float32(x.shape[1])
+        centred = rows - (0 if without == "mean" else ORDERS[style.order](rows) / columns)
+        root = rsqrt(ORDERS[style.order](centred * centred) / columns + np.float32(params["eps"]))
+        gain = wide(weight)
+        y = centred * gain * root if style.product == "value_first" else centred * root * gain
+        return quantised(y if without == "bias" else y + wide(bias), x, style, params)
+
+    return variant
+
+
 def _added_norm(style: Style, without: str = "", **extra: Any) -> Callable[..., Any]:
     """A norm of a sum; ``without`` names what is left out."""
 
@@ -187,6 +201,7 @@ ACTIVATIONS = {
 AROUND: dict[str, Callable[..., Any]] = {
     "rmsnorm_dynamic_quant": _norm,
     "fused_add_rmsnorm_dynamic_quant": _added_norm,
+    "layernorm_dynamic_quant": _standard,
     **{name: partial(_activation, plain) for name, plain in ACTIVATIONS.items()},
 }
 
@@ -237,7 +252,7 @@ for _operator, _around in AROUND.items():
         "Every second row is added, and multiplied, in another order.", mutant,
         relation="rows_are_independent", dtypes=_dtypes,
     )  # fmt: skip
-    if not _operator.startswith("swiglu"):
+    if not _operator.startswith(("swiglu", "layernorm")):
         for _name, _relation, _otherwise, _doc in (
             ("order_by_sign", "turned_results_turn_codes", lambda last: last < 0, "The order depends on a sign."),
             ("order_by_size", "doubled_results_double_scales", _far_from_one, "The order depends on a magnitude."),
@@ -285,6 +300,8 @@ _register(
     "The value is not increased by 1.", mutant,
 )  # fmt: skip
 
+for _name, _doc in (("mean", "The mean is not taken off."), ("bias", "The bias is not added.")):
+    _register("layernorm_dynamic_quant", f"no_{_name}", _standard(Style(), _name), _doc, mutant)
 STATIC = "act_and_mul_static_quant"
 for _name, (_style, _doc) in HONEST.items():
     _register(STATIC, _name, _static_activation(_style), _doc, control)

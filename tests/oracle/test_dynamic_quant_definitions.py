@@ -44,6 +44,17 @@ def rmsnorm(x, weight, params):
     return over_rms(x, weight, params, x.dtype.type)
 
 
+def layernorm(x, weight, bias, params):
+    for row in x:
+        values = [float(value) for value in row]
+        mean = math.fsum(values) / len(values)
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values) + params["eps"])
+        yield [
+            (value - mean) / deviation * float(gain) + float(shift)
+            for value, gain, shift in zip(values, weight, bias, strict=True)
+        ]
+
+
 def added_rmsnorm(x, residual, weight, params):
     rows = []
     for one, other in zip(x, residual, strict=True):
@@ -97,6 +108,7 @@ def relu2(gate, value, params):
 FORMULAS = {
     "rmsnorm_dynamic_quant": rmsnorm,
     "fused_add_rmsnorm_dynamic_quant": added_rmsnorm,
+    "layernorm_dynamic_quant": layernorm,
     "silu_and_mul_dynamic_quant": gated(silu),
     "gelu_and_mul_dynamic_quant": gated(gelu),
     "relu2_and_mul_dynamic_quant": gated(relu2),

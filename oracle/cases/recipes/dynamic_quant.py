@@ -24,6 +24,8 @@ def _inputs(x: Array, rng: np.random.Generator, shapes: Mapping[str, Shape], num
     for label in ("weight", "bias"):
         if label in shapes:
             drawn[label] = normal(rng, shapes[label], number_format)
+    if {"weight", "bias"} <= shapes.keys() and (np.any(x == 0.0) or np.max(np.abs(x), initial=0.0) < 2.0**-8):
+        drawn["bias"] = np.zeros(shapes["bias"])  # so that results are zero or tiny, too
     if "scale" in shapes:
         drawn["scale"] = rng.uniform(0.5, 1.0, 1) / 32.0
     if "residual" in shapes:  # zero and tiny where x is
@@ -170,6 +172,10 @@ RECIPES = {
             {"to": "float8_e4m3fnuz", "normalised": "unrounded", **VLLM}, COMMON[6],
             {"gain": "one_plus_weight", "block": "1x128", "eps": 1e-3, "rounding": "twice"},
         ),
+    ),
+    "layernorm_dynamic_quant": _recipe(
+        _columns,
+        (*COMMON[:4], LEAST, COMMON[5], {**COMMON[6], "least": 2.0**-7}, {"block": "1x128", "eps": 1e-3}),
     ),
     "silu_and_mul_dynamic_quant": _recipe(
         _pairs, (*COMMON, {"pairing": "interleaved", "limit": 1.5, "block": "1x128"}), biased=True

@@ -82,6 +82,7 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     "rmsnorm_dynamic_quant": FlashinferForm("rmsnorm", _dynamic("cols")),
     "fused_add_rmsnorm_dynamic_quant": FlashinferForm("rmsnorm", _dynamic("cols")),
     **_same("layernorm", "layernorm", "fused_add_layernorm"),
+    "layernorm_dynamic_quant": FlashinferForm("layernorm", _dynamic("cols")),
     **_same("groupnorm", "groupnorm"),
     **_with(
         "activation",

@@ -47,6 +47,7 @@ ABSENT = by_operator(
             "quantise_nvfp4",
             "rmsnorm_dynamic_quant",
             "fused_add_rmsnorm_dynamic_quant",
+            "layernorm_dynamic_quant",
             "silu_and_mul_dynamic_quant",
             "gelu_and_mul_dynamic_quant",
             "relu2_and_mul_dynamic_quant",
