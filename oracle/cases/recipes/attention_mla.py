@@ -167,7 +167,7 @@ FREE = {"causal": "none"}
 PREFILL = Recipe(
     classes={name: _prefill_draw(name) for name in LATENT},
     curated=(
-        Structure(_prefill_dims(2, 17, 40, 2, 12, 4, 16), "normal", absent=NO_SINKS),
+        Structure(_prefill_dims(2, 17, 40, 2, 16, 16, 16), "normal", absent=NO_SINKS),
         Structure(_prefill_dims(2, 17, 33, 2, 12, 4, 16), "normal", "padded", FREE | {"softcap": 1.5}),
         Structure(_prefill_dims(3, 16, 48, 2, 12, 4, 16), "normal", "strided", FREE, absent=NO_SINKS),
         Structure(_prefill_dims(1, 5, 17, 2, 128, 64, 128), "normal", absent=NO_SINKS),
