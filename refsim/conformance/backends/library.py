@@ -244,8 +244,13 @@ class LibraryBackend:
 
 
 def by_operator(reasons: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Why each operator is not served, of the operators of each reason."""
-    return {operator: reason for reason, operators in reasons.items() for operator in operators}
+    """Why each operator is not served, of the operators of each reason. Raises ValueError where one has two reasons."""
+    pairs = [(operator, reason) for reason, operators in reasons.items() for operator in operators]
+    names = [operator for operator, _ in pairs]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"more than one reason for {', '.join(twice)}; leave one")
+    return dict(pairs)
 
 
 def not_installed(library: str, command: str) -> UsageError:

@@ -124,6 +124,11 @@ def test_an_operator_that_the_library_lacks_is_unsupported_with_the_reason(backe
     ]
 
 
+def test_an_operator_has_one_reason():
+    with pytest.raises(ValueError, match="more than one reason for softmax; leave one"):
+        by_operator({"there is none": ("softmax", "sum"), "it is too hard": ("softmax",)})
+
+
 def test_devices(backend):
     assert "mean" not in {row.operator for row in backend.capabilities()}
     assert "mean" in {row.operator for row in backend.on("cuda:0").capabilities()}

@@ -68,7 +68,7 @@ def groupnorm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
     return out if bias is None else out + bias[:, None]
 
 
-def _over_rms(x: Any, eps: float) -> Any:
+def over_rms(x: Any, eps: float) -> Any:
     wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     return wide * jax.lax.rsqrt(jnp.mean(jnp.square(wide), axis=-1, keepdims=True) + eps)
 
@@ -76,23 +76,23 @@ def _over_rms(x: Any, eps: float) -> Any:
 @TABLE.serves("rmsnorm", "jax.lax.rsqrt")
 def rmsnorm(x: Any, weight: Any, eps: float) -> Any:
     """``jax.lax.rsqrt`` of the mean square in float32, rounded once."""
-    return (_over_rms(x, eps) * weight).astype(x.dtype)
+    return (over_rms(x, eps) * weight).astype(x.dtype)
 
 
 @TABLE.serves("gemma_rmsnorm", "jax.lax.rsqrt")
 def gemma_rmsnorm(x: Any, weight: Any, eps: float) -> Any:
     """``jax.lax.rsqrt`` of the mean square in float32, times 1 + weight, rounded once."""
-    wide = _over_rms(x, eps)
+    wide = over_rms(x, eps)
     return (wide * (1 + weight.astype(wide.dtype))).astype(x.dtype)
 
 
 @TABLE.serves("t5_rmsnorm", "jax.lax.rsqrt")
 def t5_rmsnorm(x: Any, weight: Any, eps: float) -> Any:
     """``jax.lax.rsqrt`` of the mean square in float32, rounded before the weight."""
-    return _over_rms(x, eps).astype(x.dtype) * weight
+    return over_rms(x, eps).astype(x.dtype) * weight
 
 
-def _turned(x: Any, cosine: Any, sine: Any, pairing: str) -> Any:
+def turned(x: Any, cosine: Any, sine: Any, pairing: str) -> Any:
     """x (tokens, heads, head_dim) turned by angles (tokens, half) in float32 at least, and rounded once."""
     wide = jnp.promote_types(x.dtype, jnp.float32)
     cosine, sine = cosine[:, None].astype(wide), sine[:, None].astype(wide)
@@ -110,13 +110,13 @@ def _turned(x: Any, cosine: Any, sine: Any, pairing: str) -> Any:
 @TABLE.serves("rope", "jax.numpy")
 def rope(x: Any, positions: Any, cos: Any, sin: Any, pairing: str) -> Any:
     """``jax.numpy`` arithmetic in float32, rounded once."""
-    return _turned(x, cos[positions], sin[positions], pairing)
+    return turned(x, cos[positions], sin[positions], pairing)
 
 
 @TABLE.serves("rope_backward", "jax.vjp")
 def rope_backward(grad: Any, positions: Any, cos: Any, sin: Any, pairing: str) -> Any:
     """``jax.vjp`` of `rope`, which is linear in x."""
-    _, pull = jax.vjp(lambda x: _turned(x, cos[positions], sin[positions], pairing), jnp.zeros_like(grad))
+    _, pull = jax.vjp(lambda x: turned(x, cos[positions], sin[positions], pairing), jnp.zeros_like(grad))
     return pull(grad)[0]
 
 
@@ -124,7 +124,7 @@ def rope_backward(grad: Any, positions: Any, cos: Any, sin: Any, pairing: str) -
 def rope_qk(q: Any, k: Any, positions: Any, cos: Any, sin: Any, offsets: Any, pairing: str) -> Any:
     """``jax.numpy`` arithmetic in float32, rounded once."""
     rows = positions if offsets is None else positions + offsets
-    return _turned(q, cos[rows], sin[rows], pairing), _turned(k, cos[rows], sin[rows], pairing)
+    return turned(q, cos[rows], sin[rows], pairing), turned(k, cos[rows], sin[rows], pairing)
 
 
 @TABLE.serves("rope_table", "jax.numpy.cos")

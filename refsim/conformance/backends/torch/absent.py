@@ -13,7 +13,6 @@ ABSENT = by_operator(
             "sample_top_k_top_p",
             "speculative_chain",
             "sample_by_row",
-            "sample_by_row",
         ),
         "torch.nn.attention.varlen.varlen_attn, for packed sequences and pages, has CUDA kernels only, for 16 bits": (
             "attention_varlen",
@@ -89,14 +88,7 @@ ABSENT = by_operator(
             "llama3_frequencies",
             "longrope_frequencies",
         ),
-        "PyTorch has no processors of logits": ("apply_penalties", "apply_logit_bias", "apply_token_bitmask"),
-        "PyTorch leaves a model's frequencies to the model": (
-            "rope_frequencies",
-            "yarn_frequencies",
-            "llama3_frequencies",
-            "longrope_frequencies",
-        ),
-        "PyTorch leaves what is done to logits before they are sampled to the server": (
+        "PyTorch has no processors of logits": (
             "apply_penalties",
             "apply_logit_bias",
             "apply_token_bitmask",
