@@ -178,7 +178,9 @@ def fuzz(
             # Before a cluster is closed, which takes its time: a second Ctrl-C shall not cost the report.
             again = words_for(judged, backend)
             results = tuple(replace(row.result(), again=again) for row in rows)
-            report = Report(judged.name, judged.device, campaign.seed, results, environment(), known=known.entries)
+            report = Report(
+                judged.name, judged.device, campaign.seed, results, environment(judged), known=known.entries
+            )
             found = [failure for result in report.results for failure in result.failures if not failure.known]
             content = write([report], form, strict=strict, debug=debug, terminal=destination.is_terminal)
             if found and form == "text":

@@ -21,8 +21,8 @@ WHERE_IMPORTED = (
 )
 
 
-def environment() -> dict[str, str]:
-    """Versions by name of the distribution, and the machine."""
+def environment(backend: object = None) -> dict[str, str]:
+    """Versions by name of the distribution, the machine, and ``facts`` of the backend, where it has some."""
     libraries = [*ALWAYS, *(entry for entry in WHERE_IMPORTED if entry[0] in sys.modules)]
     versions = {name: _version(name) for _, name in libraries}
     return {
@@ -30,6 +30,7 @@ def environment() -> dict[str, str]:
         **{name: text for name, text in versions.items() if text},
         "system": _system(),
         "processors": str(os.cpu_count()),
+        **getattr(backend, "facts", {}),
     }
 
 

@@ -146,7 +146,7 @@ def check(
                 thorough = cases is not None
                 result = check_row(backend, row, numerics, prepared, progress, thorough, known)
                 results.append(replace(result, again=words_for(backend, spec)))
-    return Report(backend.name, backend.device, seed, tuple(results), environment(), known=known.entries)
+    return Report(backend.name, backend.device, seed, tuple(results), environment(backend), known=known.entries)
 
 
 def _not_served(backend: Backend, operator: str, dtypes: Sequence[str], known: KnownDeviations) -> Result:

@@ -110,6 +110,12 @@ class IsolatedBackend:
             raise UsageError(f"backend {spec!r} answers with what is no list of what it serves: {error}") from error
 
     @property
+    def facts(self) -> dict[str, str]:
+        """How it is held, for the environment of a report."""
+        version = landlock.version()
+        return {"isolation": f"a process of its own, Landlock {version}" if version else "a process of its own"}
+
+    @property
     def options(self) -> tuple[str, ...]:
         """What of the command line makes another run like this one."""
         limits = self.limits

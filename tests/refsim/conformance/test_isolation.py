@@ -299,7 +299,9 @@ def test_running_a_case_again_is_as_isolated_as_the_first_time(tmp_path):
     words = ["check", "softmax", "--backend", f"{path}:softmax", "--dtype", "float32", "--cases", "1", "--isolated"]
     result = CliRunner().invoke(main, [*words, "--format", "json"])
     assert result.exit_code == 1, result.output
-    (row,) = json.loads(result.stdout)["results"]
+    report = json.loads(result.stdout)
+    assert report["environment"]["isolation"].startswith("a process of its own")
+    (row,) = report["results"]
     again = shlex.split(row["failures"][0]["command"])
     assert again[-5:] == ["--isolated", "--seconds", "10", "--memory", "2048"]
     second = CliRunner().invoke(main, again[1:])
