@@ -39,6 +39,7 @@ def heads_in_any_place(run: Run, inputs: dict[str, Any], params: dict[str, Any],
     heads, keys = q.shape[1], inputs[name_of_keys]
     kv_heads = keys.shape[_axis_of_heads(name_of_keys, keys, params) or 0]
     rows = [inputs[name].shape[-1] for name in ("q", "k", "v", "k_nope", "key_cache", "value_cache") if name in inputs]
+    rows += [keys.shape[2]] if q.ndim == 4 else []  # kernels may write scores down, a row per query
     if kv_heads < 2 or not heads or any(size % 8 if "layout" in params else size % VECTOR for size in rows):
         return None
     group = heads // kv_heads
