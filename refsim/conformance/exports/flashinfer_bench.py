@@ -10,6 +10,7 @@ The layout is that of its dataset (flashinfer-bench 0.1.2)::
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import uuid
@@ -38,6 +39,8 @@ SAFETENSORS = {
     "int32": "I32",
     "int8": "I8",
 }
+
+LONGEST_NAME = 200  # file systems take 255 bytes, and a suffix follows
 
 Array = np.ndarray[Any, Any]
 
@@ -218,7 +221,10 @@ def _name(
             parts.append(f"{name}_{formats[name]}")
     parts += [f"{name}_{value}" for name, value in case.params.items() if value != record.params[name].default]
     parts += [f"no_{name}" for name in record.inputs if name not in inputs]
-    return "_".join(parts)
+    name = "_".join(parts)
+    if len(name) > LONGEST_NAME:
+        name = f"{name[: LONGEST_NAME - 13]}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return name
 
 
 def _usual_dtype(spec: Input, dtype: str) -> str:
@@ -229,7 +235,7 @@ def _usual_dtype(spec: Input, dtype: str) -> str:
 
 def _blob(definition: Mapping[str, Any], identity: str) -> Path:
     kind, name = definition["op_type"], definition["name"]
-    return Path("blob", "workloads", kind, name, f"{name}_{identity}.safetensors")
+    return Path("blob", "workloads", kind, name, f"{identity}.safetensors")
 
 
 def _text(value: Any, indent: int | None = None) -> str:

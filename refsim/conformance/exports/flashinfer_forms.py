@@ -119,6 +119,7 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     **_with("merge", {"out": "tokens heads v_dim", "lse": "tokens heads"}, "merge_attention_states"),
     **_same("moe", "fused_experts", "fused_experts_with_shared"),
     **_with("moe", _MIDDLE | {"middle_scale": "tokens k one"}, "fused_experts_a8w8"),
+    **_with("moe", _MIDDLE | {"middle_scale": "tokens k inner_blocks"}, "fused_experts_a8w8_block_scaled"),
     **_with("moe", {"ids": "tokens top_k", "weights": "tokens top_k"}, "moe_gate"),
     **_with("moe", {"out": "tokens width"}, "moe_sum"),
     **_same("rope", "rope", "rope_backward", "rope_qk", "mrope", "rope_2d"),
