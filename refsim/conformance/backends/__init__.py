@@ -11,15 +11,19 @@ from refsim.conformance.backends.backend import (
 )
 from refsim.conformance.backends.functions import FunctionBackend
 from refsim.conformance.backends.kernels import KernelBackend
+from refsim.conformance.backends.library import HostArrays, LibraryBackend, Table
 from refsim.conformance.backends.loading import load_backend
 
 __all__ = [
     "Backend",
     "Capability",
     "FunctionBackend",
+    "HostArrays",
     "KernelBackend",
+    "LibraryBackend",
     "Refused",
     "RunResult",
+    "Table",
     "UsageError",
     "load_backend",
     "promised",

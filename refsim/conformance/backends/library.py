@@ -13,7 +13,7 @@ by position, parameters by name. What it does not name is refused off its defaul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -161,6 +161,28 @@ class Arrays(Protocol):
 
     def store(self, output: Any) -> Any:
         """The NumPy array of a result; anything else as it is, for the judge to refuse."""
+
+
+class HostArrays:
+    """NumPy's own arrays, on the CPU: for libraries whose functions take and give them."""
+
+    device = "cpu"
+
+    def on(self, device: str) -> HostArrays:
+        """No other device. Raises UsageError."""
+        raise UsageError(f"the backend runs on the CPU only, not on {device}; leave out --device {device}")
+
+    def scope(self, inputs: Inputs) -> AbstractContextManager[Any]:
+        """Nothing around a run."""
+        return nullcontext()
+
+    def load(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The array itself."""
+        return array
+
+    def store(self, output: Any) -> Any:
+        """The output itself."""
+        return output
 
 
 class LibraryBackend:

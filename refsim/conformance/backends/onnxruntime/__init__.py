@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from refsim.conformance.backends.library import LibraryBackend
+from refsim.conformance.backends.library import HostArrays, LibraryBackend
 from refsim.conformance.backends.onnxruntime.absent import ABSENT
-from refsim.conformance.backends.onnxruntime.nodes import HostArrays
 from refsim.conformance.backends.onnxruntime.table import TABLE
 
 for _module in pkgutil.iter_modules(__path__):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from collections.abc import Sequence
 from functools import cache
@@ -11,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from refsim.conformance.backends.backend import Refused, UsageError
-from refsim.conformance.backends.library import Inputs, not_installed
+from refsim.conformance.backends.backend import Refused
+from refsim.conformance.backends.library import not_installed
 
 try:
     import onnx
@@ -137,25 +136,3 @@ def _array(value: Any) -> Array:
     size = value.tensor_size_in_bytes()
     content = ctypes.string_at(value.data_ptr(), size) if size else b""
     return np.frombuffer(bytearray(content), dtype).reshape(shape)
-
-
-class HostArrays:
-    """NumPy's own arrays: nodes take and give them."""
-
-    device = "cpu"
-
-    def on(self, device: str) -> HostArrays:
-        """No other device."""
-        raise UsageError(f"backend onnxruntime runs on the CPU only, not on {device}")
-
-    def scope(self, inputs: Inputs) -> contextlib.AbstractContextManager[Any]:
-        """Nothing around a run."""
-        return contextlib.nullcontext()
-
-    def load(self, array: Array) -> Array:
-        """The array itself."""
-        return array
-
-    def store(self, output: Any) -> Any:
-        """The array itself."""
-        return output
