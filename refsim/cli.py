@@ -168,11 +168,13 @@ def check(
     with reported(debug):
         if profiles and operators:
             raise UsageError(f"--profile {profiles[0]} names the operators; leave out {', '.join(operators)}")
+        if far and isolated:
+            raise UsageError("--far and --isolated exclude each other: sparse memory is not copied to another process")
         asked = [name for profile in profiles for name in PROFILES[profile]] or operators
         records = chosen_operators(asked)
         chosen = chosen_dtypes(dtypes, records)
         destination = Destination(output)
-        known = KnownDeviations(read_known(known_file)) if known_file else None
+        known = KnownDeviations(read_known(known_file), complete=not far) if known_file else None
         names = [record.name for record in records]
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged: Backend

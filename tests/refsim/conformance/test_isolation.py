@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -307,6 +308,40 @@ def test_running_a_case_again_is_as_isolated_as_the_first_time(tmp_path):
     second = CliRunner().invoke(main, again[1:])
     assert second.exit_code == 1, second.output
     assert "its process ended with exit status 4" in second.stdout
+
+
+def test_sparse_memory_is_not_copied_to_another_process():
+    words = ["check", "softmax", "--backend", f"{FILE}:honest", "--isolated", "--far"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "--far and --isolated exclude each other" in result.output
+
+
+def test_where_the_judge_is_killed_the_judged_ends_too(tmp_path):
+    path = tmp_path / "theirs.py"
+    path.write_text(
+        "import os, time\n"
+        "def softmax(x):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "    print('pid', os.getpid(), flush=True)\n"
+        "    time.sleep(600)\n",
+        encoding="utf-8",
+    )
+    words = ["check", "softmax", "--backend", f"{path}:softmax", "--isolated", "--seconds", "300"]
+    judge = subprocess.Popen([sys.executable, "-m", "refsim", *words], stderr=subprocess.PIPE, text=True)
+    try:
+        lines = [judge.stderr.readline() for _ in range(2)]
+        pids = [int(line.removeprefix("judged: pid")) for line in lines]
+        assert all(map(alive, pids))
+    finally:
+        judge.kill()
+        judge.wait()
+        judge.stderr.close()
+    until = time.monotonic() + 20
+    while any(map(alive, pids)):
+        assert time.monotonic() < until, pids
+        time.sleep(0.05)
 
 
 def test_a_kernels_name_is_one_line(tmp_path):
