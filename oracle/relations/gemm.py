@@ -40,6 +40,19 @@ def _copies(inputs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _products_are_normal(inputs: dict[str, Any]) -> bool:
+    """Whether a product of two elements with their scales cannot lie below the normal range, unless it is 0."""
+    least, wide = 1.0, False
+    for name in ("a", "b", "a_scale", "b_scale"):
+        array = inputs.get(name)
+        if array is None or array.dtype.kind in "iu":  # whole numbers, or packed codes from 0.5 on
+            continue
+        wide |= array.dtype == np.float64
+        size = np.abs(array.astype(np.float64))
+        least *= float(size[size > 0].min(initial=1.0))
+    return least >= format_of("float64" if wide else "float32").min_normal
+
+
 @relation(*PRODUCTS)
 def negation_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """With a and what is added negated, the result is the negative one bit for bit."""
@@ -54,8 +67,13 @@ def negation_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any
 
 @relation(*PRODUCTS)
 def doubling_of_a_factor(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
-    """With a (or its scales) and what is added doubled, the result doubles bit for bit, within the normal range."""
+    """With a (or its scales) and what is added doubled, the result doubles bit for bit, within the normal range.
+
+    Products below that range lose digits that twice the product has.
+    """
     inputs = _copies(inputs)
+    if not _products_are_normal(inputs):
+        return None
     (straight,) = run(inputs, params)
     doubled = {
         name: _times(array, 2.0)

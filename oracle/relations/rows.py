@@ -57,7 +57,7 @@ def gain_scales(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: n
     sizes = np.abs(sizes[sizes != 0])
     number_format = format_of(next(iter(gains.values())).dtype)
     least = max(LEAST, number_format.min_normal)
-    if not sizes.size or not np.isfinite(sizes).all() or sizes.min() < least:
+    if not results or not sizes.size or not np.isfinite(sizes).all() or sizes.min() < least:
         return None
     scale = 2.0 ** min(64, np.floor(np.log2(number_format.max / sizes.max())) - 2)
     if scale <= 1:

@@ -306,3 +306,21 @@ def test_no_relation_gives_a_backend_arrays_that_run_backwards():
 
     (result,) = check(FunctionBackend(forwards, record, "forwards"), ["rope_qk"], ["float64"]).results
     assert result.verdict is Verdict.PASS, result.reason
+
+
+@pytest.mark.parametrize(
+    ("case", "function"),
+    [
+        (
+            Case("matmul", "float32", {"m": 4, "n": 4, "k": 8}, {}, "subnormals", "contiguous", 0, ("bias",)),
+            lambda a, b: np.sum(a[:, None] * b.T[None], axis=-1),
+        ),
+        (Case("rmsnorm", "float32", {"rows": 0, "cols": 3}, {}, "normal", "contiguous", 0), right),
+    ],
+    ids=["products below the normal range", "no rows"],
+)
+def test_relations_that_say_nothing_of_a_case_hold(case, function):
+    backend = FunctionBackend(function, find_operator(case.operator), "honest")
+    key = (case.operator, case.dtype)
+    (result,) = check(backend, [key[0]], [key[1]], cases={key: [case]}).results
+    assert not result.failures
