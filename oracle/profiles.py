@@ -45,6 +45,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "gated_delta_rule",
         "selective_scan",
         "selective_state_update",
+        "selective_scan_varlen",
         "rope_table",
         "rope_frequencies",
         "yarn_frequencies",

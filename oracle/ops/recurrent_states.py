@@ -93,6 +93,29 @@ def gated_delta_rule(
     )
 
 
+def scanned(
+    x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any, d: Any, dt_bias: Any, z: Any, dt_softplus: bool
+) -> tuple[Any, Any]:
+    """The selective scan of sequences of one length: outputs, and the state after the last step."""
+    step = dt if dt_bias is None else dt + dt_bias[:, np.newaxis]
+    if dt_softplus:
+        step = softplus(step)
+    start, out = state, np.zeros_like(x)
+    decays, additions = [], []
+    for t in range(x.shape[-1]):
+        now = step[..., t, np.newaxis]
+        decays.append(np.exp(now * a))
+        additions.append(chain(now, b[:, np.newaxis, :, t], x[..., t, np.newaxis]))
+        state = state * decays[t] + additions[t]
+        out[..., t] = (state @ c[:, :, t, np.newaxis])[..., 0]
+    out, state = in_chunks((out, state), lambda size: scan_in_chunks(decays, additions, c, start, size), x.shape[-1])
+    if d is not None:
+        out = out + x * d[:, np.newaxis]
+    if z is not None:
+        out = out * (z * sigmoid(z))
+    return out, state
+
+
 @operator(family="recurrent", dtypes=DTYPES)
 def selective_scan(
     x: Annotated[Array, Floats("batch dim length")],
@@ -157,20 +180,4 @@ def selective_scan(
     >>> out.item(), final.item()
     (37.0, 7.0)
     """
-    step = dt if dt_bias is None else dt + dt_bias[:, np.newaxis]
-    if dt_softplus:
-        step = softplus(step)
-    start, out = state, np.zeros_like(x)
-    decays, additions = [], []
-    for t in range(x.shape[-1]):
-        now = step[..., t, np.newaxis]
-        decays.append(np.exp(now * a))
-        additions.append(chain(now, b[:, np.newaxis, :, t], x[..., t, np.newaxis]))
-        state = state * decays[t] + additions[t]
-        out[..., t] = (state @ c[:, :, t, np.newaxis])[..., 0]
-    out, state = in_chunks((out, state), lambda size: scan_in_chunks(decays, additions, c, start, size), x.shape[-1])
-    if d is not None:
-        out = out + x * d[:, np.newaxis]
-    if z is not None:
-        out = out * (z * sigmoid(z))
-    return out, state
+    return scanned(x, dt, a, b, c, state, d, dt_bias, z, dt_softplus)

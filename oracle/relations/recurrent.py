@@ -9,7 +9,7 @@ import numpy as np
 from oracle.relations.relation import Run, difference, relation
 
 
-@relation("causal_conv1d_update", "causal_conv1d_varlen", "selective_state_update")
+@relation("causal_conv1d_update", "causal_conv1d_varlen", "selective_state_update", "selective_scan_varlen")
 def steps_in_any_slot(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """A sequence's result is the same bits when its state lies one slot further."""
     state, slots = inputs["state"], inputs["slots"]

@@ -160,3 +160,61 @@ def _step_order_by_slot(*inputs: Any, **params: Any) -> tuple[Array, Array]:
     odd = inputs[6] % 2 == 1
     out[odd] = stepped(inputs, params, Scan(total=pairwise))[0][odd]
     return out, new_state
+
+
+def packed_scan(
+    inputs: tuple[Any, ...],
+    params: dict[str, Any],
+    style: Scan,
+    slots_of: Slots = given_slots,
+    across: bool = False,
+    fresh_read: bool = False,
+) -> tuple[Array, Array]:
+    """``selective_scan_varlen`` in a style: one sequence after the other."""
+    x, dt, a, b, c, state, edges, slots, d, dt_bias, z, fresh = inputs
+    out, new_state, last = np.zeros(x.shape, x.dtype), np.array(state), None
+    for s, slot in enumerate(slots_of(slots, state)):
+        if slot < 0:
+            continue
+        before = np.array(state[slot : slot + 1])
+        if fresh is not None and fresh[s] and not fresh_read:
+            before = np.zeros_like(before)
+        if across and last is not None:  # where the sequence before ended
+            before = last
+        own = (None if one is None else one[np.newaxis, :, edges[s] : edges[s + 1]] for one in (x, dt, b, c, z))
+        own_x, own_dt, own_b, own_c, own_z = own
+        (result,), last = scan((own_x, own_dt, a, own_b, own_c, before, d, dt_bias, own_z), params, style)
+        out[:, edges[s] : edges[s + 1]], new_state[slot] = result, stored(last, state)[0]
+    return out, new_state
+
+
+def _packed_scan(
+    register: Any, name: str, style: Scan, flaw: str, facts: dict[str, Any] | None = None, **ways: Any
+) -> None:
+    def selective_scan_varlen(*inputs: Any, **params: Any) -> tuple[Array, Array]:
+        return packed_scan(inputs, params, style, **ways)
+
+    selective_scan_varlen.__doc__ = flaw
+    register("selective_scan_varlen", name=name, **(facts or {}))(selective_scan_varlen)
+
+
+for _name, (_way, _flaw) in SCANS.items():
+    _packed_scan(control, _name, _way, _flaw)
+for _name, (_way, _flaw) in WRONG_SCANS.items():
+    _packed_scan(mutant, _name, _way, _flaw)
+for _slots, (_, _flaw) in SLOTS.items():
+    _packed_scan(mutant, _slots.__name__, Scan(), _flaw, slots_of=_slots)
+_packed_scan(mutant, "across", Scan(), "A sequence begins where the one before ended.", across=True)
+_packed_scan(mutant, "fresh_read", Scan(), OF_FULL["fresh_read"][1], fresh_read=True)
+_packed_scan(control, "doubling", Scan(doubling=True), "Steps are joined two by two.", {"numerics": "float32_chunked"})
+
+
+@mutant("selective_scan_varlen", name="order_by_slot", dtypes=("float32",), relation="steps_in_any_slot")
+def _packed_scan_order_by_slot(*inputs: Any, **params: Any) -> tuple[Array, Array]:
+    """Sequences with odd slots are summed in another order."""
+    out, new_state = packed_scan(inputs, params, Scan())
+    other = packed_scan(inputs, params, Scan(total=pairwise))[0]
+    for s, slot in enumerate(inputs[7]):
+        tokens = slice(*inputs[6][s : s + 2])
+        out[:, tokens] = (other if slot % 2 == 1 else out)[:, tokens]
+    return out, new_state

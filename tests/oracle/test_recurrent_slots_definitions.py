@@ -70,6 +70,34 @@ def test_step_against_scalar_loops():
         np.testing.assert_allclose(new_state, kept, rtol=1e-11, atol=1e-14 * np.abs(kept).max(initial=0))
 
 
+def test_packed_scan_against_scalar_loops():
+    for case, inputs, (out, new_state) in small("selective_scan_varlen"):
+        x, dt, a, b, c, state, edges, slots, d, dt_bias, z, fresh = inputs.values()
+        kept = state.astype(np.float64)
+        for s, channel in np.ndindex(len(slots), x.shape[0]):
+            if slots[s] < 0:
+                assert not out[channel, edges[s] : edges[s + 1]].any()
+                continue
+            begins = fresh is not None and fresh[s]
+            held = [0.0 if begins else float(h) for h in state[slots[s], channel]]
+            for token in range(edges[s], edges[s + 1]):
+                step = float(dt[channel, token]) + (0.0 if dt_bias is None else float(dt_bias[channel]))
+                if case.params.get("dt_softplus"):
+                    step = step + math.log1p(math.exp(-step)) if step > 0 else math.log1p(math.exp(step))
+                value, terms = float(x[channel, token]), [0.0]
+                for n, old in enumerate(held):
+                    held[n] = math.exp(step * float(a[channel, n])) * old + step * float(b[n, token]) * value
+                    terms.append(held[n] * float(c[n, token]))
+                terms.append(0.0 if d is None else value * float(d[channel]))
+                gate = 1.0 if z is None else float(z[channel, token]) * logistic(float(z[channel, token]))
+                slack = 1e-13 * max(map(abs, terms))
+                assert math.isclose(out[channel, token], math.fsum(terms) * gate, rel_tol=1e-10, abs_tol=slack), str(
+                    case
+                )
+            kept[slots[s], channel] = held
+        np.testing.assert_allclose(new_state, kept, rtol=1e-10, atol=1e-13 * np.abs(kept).max(initial=0))
+
+
 def test_a_sequence_in_pieces_is_the_whole_sequence():
     rng = np.random.default_rng(5)
     x, weight, bias = rng.standard_normal((3, 9)), rng.standard_normal((3, 4)), rng.standard_normal(3)
@@ -87,6 +115,7 @@ def ones(*shape):
 
 
 EDGES = np.array([0, 1, 3], np.int32)
+SCAN = (ones(2, 3), ones(2, 3), ones(2, 5), ones(5, 3), ones(5, 3), ones(4, 2, 5))
 STEP = (ones(2, 4, 3, 5), ones(2, 4, 3), ones(2, 4, 3), ones(4, 3, 5))
 
 
@@ -100,6 +129,9 @@ STEP = (ones(2, 4, 3, 5), ones(2, 4, 3), ones(2, 4, 3), ones(4, 3, 5))
         ("selective_state_update", (*STEP, ones(2, 3, 5), ones(2, 3, 5), np.array([0, 1])), "multiple of groups = 3"),
         ("selective_state_update", (*STEP, ones(2, 2, 5), ones(2, 2, 5), np.array([0, 2])), "slots[1] = 2"),
         ("selective_state_update", (*STEP, ones(2, 2, 5), ones(2, 2, 5), np.array([0, 0])), "a slot twice"),
+        ("selective_scan_varlen", (*SCAN, EDGES, np.array([0])), "need one more"),
+        ("selective_scan_varlen", (*SCAN, EDGES, np.array([3, 3])), "a slot twice"),
+        ("selective_scan_varlen", (*SCAN, EDGES - 1, np.array([0, 1])), "cu_seqlens[0] = -1"),
     ],
 )
 def test_refuses(name, arrays, words):

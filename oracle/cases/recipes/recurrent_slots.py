@@ -211,4 +211,90 @@ SELECTIVE_STATE_UPDATE = Recipe(
     random=_random_step,
 )  # fmt: skip
 
-RECIPES = {"causal_conv1d_varlen": CAUSAL_CONV1D_VARLEN, "selective_state_update": SELECTIVE_STATE_UPDATE}
+
+def _scan_draw(name: str, rate: float = 1.0, poisoned: bool = False) -> Draw:
+    def draw(
+        rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
+    ) -> dict[str, Array]:
+        tokens, kept, batch = shapes["x"][1], shapes["state"][0], shapes["slots"][0]
+        edges = _boundaries(rng, batch + 1, tokens) if batch else np.zeros(1, np.int64)
+        inputs: dict[str, Array] = {
+            "x": draw_rows(name, rng, shapes["x"], number_format, CLASSES),
+            "dt": normal(rng, shapes["dt"], number_format) if params["dt_softplus"] else rng.random(shapes["dt"]),
+            "a": -rate * (0.1 + rng.random(shapes["a"])),
+            "cu_seqlens": edges,
+            "slots": drawn_slots(rng, batch, kept, 0.25),
+        }
+        for other in ("b", "c", "d", "z"):
+            if other in shapes:
+                inputs[other] = normal(rng, shapes[other], number_format)
+        if "dt_bias" in shapes:
+            inputs["dt_bias"] = rng.random(shapes["dt_bias"])
+        if "fresh" in shapes:
+            inputs["fresh"] = (np.arange(batch) % 2 == 0).astype(np.int64)
+        state = normal(rng, shapes["state"], number_format)
+        if poisoned:
+            inputs["x"] = np.array(inputs["x"])
+            read = np.zeros(kept, np.bool_)
+            for s, slot in enumerate(inputs["slots"]):
+                if slot < 0:
+                    inputs["x"][:, edges[s] : edges[s + 1]] = np.nan
+                elif "fresh" not in inputs or not inputs["fresh"][s]:
+                    read[slot] = True
+            state[~read] = np.nan
+        inputs["state"] = state.astype((np.float32, ml_dtypes.bfloat16, np.float16)[int(rng.integers(3))])
+        return inputs
+
+    return draw
+
+
+def _scan(batch: int, dim: int, tokens: int, n: int, slots: int) -> dict[str, int]:
+    return {"batch": batch, "boundaries": batch + 1, "dim": dim, "tokens": tokens, "n": n, "slots": slots}
+
+
+SCAN_ABSENT: tuple[tuple[str, ...], ...] = ((), ("z",), ("d", "fresh"), ("d", "dt_bias", "z", "fresh"))
+
+
+def _random_scan(rng: np.random.Generator) -> Structure:
+    batch = int(pick(rng, (1, 2, 3)))
+    dims = _scan(
+        batch, int(pick(rng, (1, 3, 8))), int(pick(rng, (1, 3, 7, 13))), int(pick(rng, (1, 5, 16))),
+        batch + int(pick(rng, (0, 1, 3))),
+    )  # fmt: skip
+    return Structure(dims, params=pick(rng, ({}, SOFT)), absent=pick(rng, SCAN_ABSENT))
+
+
+SELECTIVE_SCAN_VARLEN = Recipe(
+    {
+        **{name: _scan_draw(name) for name in (*CLASSES, "mixed")},
+        "forgetting": _scan_draw("normal", 60.0),
+        "nan_unread": _scan_draw("normal", poisoned=True),
+    },
+    curated=(
+        Structure(_scan(3, 8, 13, 16, 5), "normal", params=SOFT),
+        Structure(_scan(4, 5, 11, 7, 4), "nan_unread", "padded"),
+        Structure(_scan(3, 6, 9, 15, 3), "forgetting", "strided", SOFT),
+        Structure(_scan(5, 4, 7, 16, 6), "normal", "transposed", absent=SCAN_ABSENT[3]),
+        Structure(_scan(3, 3, 5, 8, 4), "nan_unread", "misaligned", SOFT, ("fresh",)),
+        *(
+            Structure(
+                _scan(2 + at % 2, 3 + at % 4, 5 + at % 6, 8 + at % 9, 4 + at % 2), name, LAYOUT_TURN[at % 5],
+                (SOFT, {})[at % 2], SCAN_ABSENT[at % 4],
+            )
+            for at, name in enumerate((*CLASSES[1:], "mixed"))
+        ),
+        Structure(_scan(1, 1, 1, 1, 1), "normal", absent=SCAN_ABSENT[3]),
+        Structure(_scan(1, 2, 3, 3, 2), "normal", params=SOFT),
+        Structure(_scan(0, 3, 0, 4, 2)),
+        Structure(_scan(2, 3, 0, 4, 2), absent=("z",)),
+        Structure(_scan(2, 3, 4, 0, 2), absent=("z",)),
+        Structure(_scan(1, 129, 3, 4, 1), "normal"),
+    ),
+    random=_random_scan,
+)  # fmt: skip
+
+RECIPES = {
+    "causal_conv1d_varlen": CAUSAL_CONV1D_VARLEN,
+    "selective_state_update": SELECTIVE_STATE_UPDATE,
+    "selective_scan_varlen": SELECTIVE_SCAN_VARLEN,
+}

@@ -165,6 +165,7 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     **_with("causal_conv1d", {"new_state": "slots dim past"}, "causal_conv1d_update"),
     **_with("causal_conv1d", {"new_state": "slots dim past"}, "causal_conv1d_varlen"),
     **_with("mamba_ssu", {"final_state": "batch dim n"}, "selective_scan"),
+    **_with("mamba_ssu", {"new_state": "slots dim n"}, "selective_scan_varlen"),
     **_with("mamba_ssu", {"new_state": "slots heads head_dim n"}, "selective_state_update"),
     **_with("gdn", {"out": "batch heads steps v_dim", "final_state": "batch heads key_dim v_dim"}, "gated_delta_rule"),
 }

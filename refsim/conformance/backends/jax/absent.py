@@ -79,6 +79,7 @@ ABSENT = by_operator(
             "selective_state_update",
             "gated_delta_rule",
             "selective_scan",
+            "selective_scan_varlen",
         ),
         "JAX has no frequencies of rotary embeddings": (
             "rope_frequencies",

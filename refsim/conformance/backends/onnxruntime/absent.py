@@ -92,6 +92,7 @@ ABSENT = by_operator(
             "causal_conv1d_update",
             "causal_conv1d_varlen",
             "selective_scan",
+            "selective_scan_varlen",
             "selective_state_update",
         ),
         "no node with a CPU kernel has several positions a token in this form": (

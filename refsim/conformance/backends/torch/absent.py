@@ -80,6 +80,7 @@ ABSENT = by_operator(
             "causal_conv1d_varlen",
             "gated_delta_rule",
             "selective_scan",
+            "selective_scan_varlen",
             "selective_state_update",
         ),
         "PyTorch has no frequencies of rotary embeddings": (
