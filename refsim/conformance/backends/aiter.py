@@ -26,7 +26,7 @@ try:
     import aiter.ops.shuffle as shuffles
     import torch
 except ImportError as error:
-    raise not_installed("AITER", "python -m pip install amd-aiter, with PyTorch for ROCm") from error
+    raise not_installed("AITER", "python -m pip install amd-aiter, with PyTorch for ROCm", error) from error
 
 from refsim.conformance.backends.gpu import (
     HALVES,

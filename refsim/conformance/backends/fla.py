@@ -23,7 +23,9 @@ try:
     import fla.ops.utils.softmax as softmaxes
     import torch
 except ImportError as error:
-    raise not_installed("flash-linear-attention", "python -m pip install flash-linear-attention torch") from error
+    raise not_installed(
+        "flash-linear-attention", "python -m pip install flash-linear-attention torch", error
+    ) from error
 
 from refsim.conformance.backends.gpu import (
     SHORT,

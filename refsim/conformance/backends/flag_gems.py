@@ -16,7 +16,7 @@ try:
     import flag_gems.ops as ops
     import torch
 except ImportError as error:
-    raise not_installed("FlagGems", "python -m pip install flag-gems torch") from error
+    raise not_installed("FlagGems", "python -m pip install flag-gems torch", error) from error
 
 from refsim.conformance.backends.gpu import SHORT, fast, on_gpu, on_tensor_cores, once_in_16_bits
 from refsim.conformance.backends.library import in_dtype

@@ -18,7 +18,7 @@ try:
     import flashinfer
     import torch
 except ImportError as error:
-    raise not_installed("FlashInfer", "python -m pip install flashinfer-python torch") from error
+    raise not_installed("FlashInfer", "python -m pip install flashinfer-python torch", error) from error
 
 from refsim.conformance.backends.gpu import HALVES, attention_on_tensor_cores, fast, on_gpu, once_in_16_bits
 

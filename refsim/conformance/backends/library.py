@@ -275,6 +275,6 @@ def by_operator(reasons: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     return dict(pairs)
 
 
-def not_installed(library: str, command: str) -> UsageError:
-    """The error of an adapter whose library cannot be imported."""
-    return UsageError(f"{library} is not installed; install it with: {command}")
+def not_installed(library: str, command: str, error: ImportError) -> UsageError:
+    """The error of an adapter whose library, or something that it needs, cannot be imported."""
+    return UsageError(f"{library} is not installed, or not in full: {error}; install it with: {command}")

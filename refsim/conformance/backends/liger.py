@@ -17,7 +17,7 @@ try:
     import torch
     from liger_kernel.transformers import functional as liger
 except ImportError as error:
-    raise not_installed("Liger Kernel", "python -m pip install liger-kernel torch") from error
+    raise not_installed("Liger Kernel", "python -m pip install liger-kernel torch", error) from error
 
 from refsim.conformance.backends.gpu import SHORT, fast, on_gpu_or_interpreted, runnable, twice_in_16_bits
 

@@ -19,7 +19,7 @@ try:
     import torch
     import vllm._custom_ops as ops
 except ImportError as error:
-    raise not_installed("vLLM", "python -m pip install vllm") from error
+    raise not_installed("vLLM", "python -m pip install vllm", error) from error
 
 from refsim.conformance.backends.gpu import HALVES, SHORT, fast, on_gpu, on_tensor_cores, twice_in_16_bits
 from refsim.conformance.backends.library import in_dtype

@@ -117,4 +117,5 @@ def test_a_library_that_is_absent_is_named_with_the_remedy(adapter, monkeypatch)
         main, ["check", "softmax", "--backend", f"refsim.conformance.backends.{adapter}:backend"]
     )
     assert result.exit_code == 2
-    assert "is not installed; install it with: python -m pip install " in result.output
+    assert " is not installed, or not in full: " in result.output
+    assert "; install it with: python -m pip install " in result.output

@@ -16,7 +16,7 @@ from refsim.conformance.backends.library import Inputs, Served, not_installed
 try:
     import jax
 except ImportError as error:
-    raise not_installed("JAX", "python -m pip install 'refsim[jax]'") from error
+    raise not_installed("JAX", "python -m pip install 'refsim[jax]'", error) from error
 
 
 class JaxArrays:

@@ -19,7 +19,7 @@ try:
     from onnx import TensorProto, helper
     from onnxruntime.capi import onnxruntime_pybind11_state as status
 except ImportError as error:
-    raise not_installed("ONNX Runtime", "python -m pip install 'refsim[onnxruntime]'") from error
+    raise not_installed("ONNX Runtime", "python -m pip install 'refsim[onnxruntime]'", error) from error
 
 # The newest operator set that ONNX Runtime 1.23 runs, and the version of the file format that it needs.
 OPSET, IR_VERSION = 23, 11

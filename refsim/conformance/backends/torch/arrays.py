@@ -16,7 +16,7 @@ from refsim.conformance.backends.library import Inputs, Served, not_installed
 try:
     import torch
 except ImportError as error:
-    raise not_installed("PyTorch", "python -m pip install 'refsim[torch]'") from error
+    raise not_installed("PyTorch", "python -m pip install 'refsim[torch]'", error) from error
 
 # Formats that NumPy has from ml_dtypes: they go through integers of the same size.
 THROUGH_BITS = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
