@@ -147,6 +147,7 @@ class IsolatedBackend:
     def close(self) -> None:
         """End the process, and whatever it started, and remove what it wrote."""
         self._end()
+        self.shared.close()
         self.folder.cleanup()
 
     def _end(self) -> None:

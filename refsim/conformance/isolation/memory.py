@@ -28,8 +28,10 @@ class SharedInputs:
         self.descriptor = handle
 
     def close(self) -> None:
-        """Give the memory back."""
-        os.close(self.descriptor)
+        """Give the memory back; once is enough."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor = -1
 
     def put(self, inputs: Mapping[str, Array | None]) -> tuple[list[dict[str, Any] | None], bytes]:
         """Lay the inputs out: where each lies, and the whole content."""

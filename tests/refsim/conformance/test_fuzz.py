@@ -187,10 +187,17 @@ def test_a_failure_is_explained_saved_and_replayed(tmp_path, monkeypatch):
 
 
 def test_what_ends_its_process_is_shrunk_too(tmp_path, monkeypatch):
-    result = fuzz(tmp_path, "deadly", "--isolated", "--cases", "40", monkeypatch=monkeypatch)
+    result = fuzz(tmp_path, "deadly", "--isolated", "--seed", "0", "--cases", "40", monkeypatch=monkeypatch)
     assert result.exit_code == 1, result.output
     assert "cols=3 · normal · contiguous · seed 0" in result.stdout
     assert "its process ended with exit status 7" in result.stdout
+
+
+def test_whoever_is_not_trusted_does_not_know_the_seed(tmp_path, monkeypatch):
+    words = ("right", "--isolated", "--cases", "1", "--format", "json")  # the profile's seed is 0
+    seeds = {json.loads(fuzz(tmp_path, *words, monkeypatch=monkeypatch).stdout)["seed"] for _ in range(2)}
+    assert len(seeds) == 2
+    assert 0 not in seeds
 
 
 def test_nothing_found_writes_no_file(tmp_path, monkeypatch):
