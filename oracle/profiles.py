@@ -74,6 +74,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "paged_attention_decode_quantised",
         "paged_attention_prefill_quantised",
         "mla_decode_quantised",
+        "attention_quantised",
         "quantise",
         "quantise_static",
         "matmul_a8w8",

@@ -72,6 +72,7 @@ def softmax_mean(
     sink: Array | None = None,
     v_scale: Array | None = None,
     sink_in_lse: bool = True,
+    weight_format: str | None = None,
 ) -> tuple[Array, Array]:
     """Σ exp(score) v / Σ exp(score) over the keys that are visible, and log Σ exp(score).
 
@@ -86,6 +87,8 @@ def softmax_mean(
         Factor of the values, where v holds codes.
     sink_in_lse : bool
         Whether the sink counts in lse.
+    weight_format : str, optional
+        Format to which weights may be rounded; that of the kernel's numerics if not given.
 
     Returns
     -------
@@ -106,7 +109,7 @@ def softmax_mean(
             v_scale = np.concatenate([v_scale, v_scale[..., :1, :]], axis=-2)
     keys = v.shape[-2]
     weight, total, whole_lse = _weights(score, visible)
-    weight = may_round(weight / total)
+    weight = may_round(weight / total, weight_format)
     if v_scale is None:
         mean = weight @ v
     else:
@@ -125,14 +128,16 @@ def attended(
     bias: Array | None = None,
     alibi_slopes: Array | None = None,
     sinks: Array | None = None,
+    q_scale: Array | None = None,
     k_scale: Array | None = None,
     v_scale: Array | None = None,
 ) -> tuple[Array, Array]:
     """Attention with all that may change its scores: mean and log-sum-exp of (batch, heads, queries, head_dim).
 
-    ``params`` holds some of ``causal``, ``window_left``, ``window_right``, ``softcap``, ``alibi``, ``scale`` and
-    ``sink_in_lse``; their meaning is that of `flash_attention`. ``k_scale`` and ``v_scale`` are factors of keys and
-    values that are codes: arrays (kv_heads or 1, keys or 1, head_dim or v_dim or 1).
+    ``params`` holds some of ``causal``, ``window_left``, ``window_right``, ``softcap``, ``alibi``, ``scale``,
+    ``sink_in_lse``, whose meaning is that of `flash_attention`, and ``weight_format``. ``k_scale`` and ``v_scale`` are
+    factors of keys and values that are codes: arrays ([batch or 1,] kv_heads or 1, keys or 1, head_dim or v_dim or 1);
+    ``q_scale`` likewise, with one number per key head.
     """
     batch, heads, queries, head_dim = q.shape
     _, kv_heads, keys, v_dim = v.shape
@@ -146,8 +151,12 @@ def attended(
     )
 
     across = np.swapaxes(k, -1, -2)
-    by_key = None if k_scale is None else np.swapaxes(k_scale, -1, -2)[:, np.newaxis]
-    score = scaled(q @ across if by_key is None else scaled_matmul(q, (), across, (by_key,)), scale)
+    if k_scale is None:
+        score = scaled(q @ across, scale)
+    else:
+        by_query = () if q_scale is None else (q_scale[..., np.newaxis, :, :],)
+        by_key = np.swapaxes(k_scale, -1, -2)[..., np.newaxis, :, :]
+        score = scaled(scaled_matmul(q, by_query, across, (by_key,)), scale)
     softcap = params.get("softcap")
     if softcap is not None:
         score = np.tanh(score / softcap) * softcap
@@ -158,8 +167,10 @@ def attended(
         bias = bias.reshape(batch, kv_heads, group, queries, keys)
         score, visible = score + bias, visible & (bias > -np.inf)
     sink = None if sinks is None else sinks.reshape(kv_heads, group, 1, 1)
-    by_value = None if v_scale is None else v_scale[:, np.newaxis]
-    mean, lse = softmax_mean(score, visible, v, sink, by_value, params.get("sink_in_lse", True))
+    by_value = None if v_scale is None else v_scale[..., np.newaxis, :, :]
+    mean, lse = softmax_mean(
+        score, visible, v, sink, by_value, params.get("sink_in_lse", True), params.get("weight_format")
+    )
     return mean.reshape(batch, heads, queries, v_dim), lse.reshape(batch, heads, queries)
 
 

@@ -12,7 +12,7 @@ VECTOR = 16  # rows of a multiple of this many elements all begin at a multiple 
 PACKED = ("q", "k", "v", "k_nope", "k_rope")  # inputs that hold one row per token
 
 
-@relation("attention", "flash_attention", "attention_backward", "attention_bias_backward")
+@relation("attention", "flash_attention", "attention_backward", "attention_bias_backward", "attention_quantised")
 def batches_are_independent(run: Run, inputs: dict[str, Any], params: dict[str, Any], rng: np.random.Generator) -> Any:
     """A sequence's result is the same bits when the batch comes in reverse order, where rows are whole vectors.
 

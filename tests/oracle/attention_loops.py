@@ -81,6 +81,19 @@ def flash_attention(
     return out, lse
 
 
+def attention_quantised(
+    q, k, v, q_scale, k_scale, v_scale, sinks=None, scales="tensor", weights="compute", out_dtype="bfloat16", **params
+):
+    """Every code times its scale, one by one; then as for numbers. What weights may be rounded to is no value's."""
+    numbers = []
+    for codes, factors in ((q, q_scale), (k, k_scale), (v, v_scale)):
+        wide, group = codes.astype(np.float64), codes.shape[1] // max(k.shape[1], 1)
+        for b, h, i, d in np.ndindex(codes.shape):
+            wide[b, h, i, d] *= float(factors[0] if scales == "tensor" else factors[b, h // group])
+        numbers.append(wide)
+    return flash_attention(*numbers, None, None, sinks, **params)
+
+
 def _gradients(
     dout, q, k, v, out, lse, bias=None, slopes=None, causal="none", window_left=-1, window_right=-1, softcap=None,
     alibi="distance", scale=None,

@@ -15,6 +15,7 @@ NAMES = (
     "flash_attention", "attention_varlen", "paged_attention_decode", "paged_attention_prefill", "mla_decode",
     "mla_prefill", "merge_attention_states", "paged_attention_decode_quantised",
     "paged_attention_prefill_quantised", "mla_decode_quantised",
+    "attention_quantised",
 )  # fmt: skip
 
 
@@ -28,7 +29,8 @@ def _close(value, other, case):
 @pytest.mark.parametrize("name", NAMES)
 def test_equals_loops_over_floats(name):
     record = find_operator(name)
-    for case in make_cases(name, "float32", curated_count(name) + 6, seed=7):
+    dtype = "float32" if "float32" in record.dtypes else record.dtypes[0]
+    for case in make_cases(name, dtype, curated_count(name) + 6, seed=7):
         inputs = case.inputs()
         with np.errstate(all="ignore"):
             expected = getattr(attention_loops, name)(*inputs.values(), **case.params)
@@ -259,6 +261,18 @@ def test_what_quantised_latent_attention_refuses():
         decode(q, codes, rope, np.ones(2, np.float32), table, lengths, scales="tensor")
     with pytest.raises(InputError, match="latent_cache has dtype float16; expected one of float8_e4m3fn"):
         decode(q, codes.astype(np.float16), rope, scale, table, lengths)
+
+
+def test_what_attention_of_codes_refuses():
+    quantised, one = find_operator("attention_quantised"), np.ones(1, np.float32)
+    codes = cast(np.ones((1, 2, 3, 4)), "float8_e4m3fn")
+    quantised(codes, codes, codes, one, one, one)
+    with pytest.raises(InputError, match="q_scale has 2 numbers; a scale per tensor is one"):
+        quantised(codes, codes, codes, *(np.ones(2, np.float32) for _ in range(3)))
+    with pytest.raises(InputError, match=r"q_scale has shape \(1,\); expected 2 dimensions \(batch, kv_heads\)"):
+        quantised(codes, codes, codes, one, one, one, scales="head")
+    with pytest.raises(InputError, match="k has dtype float8_e5m2 but q has float8_e4m3fn"):
+        quantised(codes, cast(np.ones((1, 2, 3, 4)), "float8_e5m2"), codes, one, one, one)
 
 
 def test_what_is_refused_of_quantised_pages():

@@ -99,7 +99,7 @@ FLASHINFER_FORMS: dict[str, FlashinferForm] = {
     **_with("gemm", {"out": "m n"}, "matmul_a8w8_preshuffled"),
     **_with("gemm", {"out": "batch m n"}, "batched_matmul"),
     **_with("gemm", {"out": "rows n"}, "grouped_matmul"),
-    **_with("attention", _DENSE, "attention", "flash_attention"),
+    **_with("attention", _DENSE, "attention", "flash_attention", "attention_quantised"),
     **_same("attention", "attention_backward", "attention_bias_backward"),
     **_with("attention", {"dsinks": "heads"}, "attention_sinks_backward"),
     **_with("gqa_ragged", {"out": "tokens_q heads v_dim", "lse": "heads tokens_q"}, "attention_varlen"),
