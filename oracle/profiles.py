@@ -105,6 +105,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "fused_experts_a8w8",
         "fused_experts_a8w8_block_scaled",
         "fused_experts_mxfp4",
+        "fused_experts_w4a16",
         "fused_experts_w4a16_mxfp4",
         "shuffle_weight",
         "shuffle_scale",

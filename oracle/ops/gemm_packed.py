@@ -18,7 +18,7 @@ SYMMETRIC_ZERO = 8
 """The code that stands for 0 where no zero points are given."""
 
 
-def _unpacked(packed: Array, high_first: bool = False) -> Array:
+def unpacked(packed: Array, high_first: bool = False) -> Array:
     """Two codes of 4 bits for each byte, along the last axis."""
     low, high = packed & 15, packed >> 4
     pair = (high, low) if high_first else (low, high)
@@ -172,7 +172,7 @@ def _per_element(scale: Array, layout: str, block: int, packed: Array) -> Array:
 
 def _product(a: Array, left: tuple[Any, ...], b: Array, right: tuple[Any, ...], bias: Array | None) -> Array:
     """The product of packed e2m1 codes with scales for each of their elements."""
-    a_values, b_values = (decode(_unpacked(packed), "float4_e2m1fn") for packed in (a, b))
+    a_values, b_values = (decode(unpacked(packed), "float4_e2m1fn") for packed in (a, b))
     product = scaled_matmul(a_values, left, b_values.T, tuple(scale.T for scale in right))
     out: Array = product if bias is None else accumulate(product, bias)
     return out
@@ -248,7 +248,7 @@ def matmul_w4a16(
     >>> matmul_w4a16(a, b, np.array([[0.5]], np.float32), np.array([[9]], np.uint8))
     array([[-9.]])
     """
-    codes = _unpacked(b, first_nibble == "high").astype(np.float64)
+    codes = unpacked(b, first_nibble == "high").astype(np.float64)
     point = SYMMETRIC_ZERO if zero is None else np.repeat(zero, group, axis=1)[:, : codes.shape[1]] + float(zero_offset)
     factor = np.repeat(scale, group, axis=1)[:, : codes.shape[1]]
     whole = codes - point

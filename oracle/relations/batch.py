@@ -12,7 +12,7 @@ from oracle.signature import Array
 SAMPLERS = ("sample_top_k", "sample_top_p", "sample_min_p", "sample_top_k_top_p", "sample_by_row")
 EXPERTS = (
     "fused_experts", "fused_experts_a8w8", "fused_experts_a8w8_block_scaled", "fused_experts_mxfp4",
-    "fused_experts_w4a16_mxfp4", "fused_experts_with_shared",
+    "fused_experts_w4a16_mxfp4", "fused_experts_w4a16", "fused_experts_with_shared",
 )  # fmt: skip
 PENALTIES = ("prompt_counts", "output_counts", "repetition", "frequency", "presence")
 ENTRIES: dict[str, tuple[str, ...]] = {

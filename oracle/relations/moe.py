@@ -25,6 +25,7 @@ def first_of_equal_experts(run: Run, inputs: dict[str, Any], params: dict[str, A
 
 CODED = (
     "fused_experts_a8w8", "fused_experts_a8w8_block_scaled", "fused_experts_mxfp4", "fused_experts_w4a16_mxfp4",
+    "fused_experts_w4a16",
 )  # fmt: skip
 SECOND = ("w_down", "shared_down", "shared", "down_bias")
 
@@ -39,7 +40,9 @@ def negation_of_second_weights(
 ) -> Any:
     """With the second weights and what is added to their product negated, the result is the negative one."""
     given = {name: np.array(inputs[name], order="C") for name in SECOND if inputs.get(name) is not None}
-    if given["w_down"].dtype == np.int8:  # -128 has no negative
+    if given["w_down"].dtype == np.uint8:  # packed codes; their scales take the sign
+        given = {"w_down_scale": np.array(inputs["w_down_scale"], order="C")}
+    elif given["w_down"].dtype == np.int8:  # -128 has no negative
         given["w_down"] = np.maximum(given["w_down"], -127)
     *before, straight = run({**inputs, **given}, params)
     *same, turned = run({**inputs, **{name: _negative(array) for name, array in given.items()}}, params)

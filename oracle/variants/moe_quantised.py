@@ -186,6 +186,24 @@ def _weights_only(inputs: tuple[Any, ...], params: dict[str, Any]) -> Given:
     return _given(x, blocks, first, second, ids, weights, (32, 32), tuple(biases), x.dtype.name)
 
 
+def _int4(inputs: tuple[Any, ...], params: dict[str, Any], flaw: str = "") -> Given:
+    x, first, first_scale, second, second_scale, ids, weights, *zeros = inputs
+    group, rounding = params["group"], "exact" if flaw == "never_rounded" else params["weights"]
+    whole, scales = [], [np.ones((len(x), first_scale.shape[2]), F)]
+    for packed, scale, zero in ((first, first_scale, zeros[0]), (second, second_scale, zeros[1])):
+        halves = (packed >> 4, packed & 15) if flaw == "nibbles" else (packed & 15, packed >> 4)
+        codes = np.stack(halves, axis=-1).reshape(*packed.shape[:-1], 2 * packed.shape[-1]).astype(F)
+        columns = codes.shape[2]
+        zero = None if flaw == "zeros" else zero
+        codes = codes - (F(8) if zero is None else np.repeat(zero.astype(F), group, axis=2)[..., :columns])
+        if rounding != "exact":
+            codes = rounded(codes * np.repeat(scale.astype(F), group, axis=2)[..., :columns], rounding)
+        whole.append(codes)
+        scales.append(scale.astype(F) if rounding == "exact" else np.ones(scale.shape, F))
+    blocks = group, group
+    return _given(x, tuple(scales), whole[0], whole[1], ids, weights, blocks, (None, None), x.dtype.name)
+
+
 def _given(
     x: Array, scales: tuple[Array, ...], first: Array, second: Array, ids: Array, weights: Array,
     blocks: tuple[int, int], biases: Any, out: str,
@@ -201,6 +219,7 @@ KINDS: dict[str, tuple[Callable[..., Given], Quantise | None]] = {
     "fused_experts_a8w8": (_a8w8, _eight_bits("token")),
     "fused_experts_a8w8_block_scaled": (_tiles, _eight_bits("")),
     "fused_experts_mxfp4": (_mxfp4, _powers),
+    "fused_experts_w4a16": (_int4, None),
     "fused_experts_w4a16_mxfp4": (_weights_only, None),
 }
 
@@ -214,6 +233,14 @@ def _variant(operator: str, style: Style) -> Callable[..., Any]:
             if style.next_scale:
                 given = replace(given, first_scale=np.roll(given.first_scale, 1, axis=1))
             return run(given, params, style, quantise)
+
+    return variant
+
+
+def _read_otherwise(flaw: str) -> Callable[..., Any]:
+    def variant(*inputs: Any, **params: Any) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            return run(_int4(inputs, params, flaw), params, Style(), None)
 
     return variant
 
@@ -295,9 +322,16 @@ for _operator in KINDS:
         _register(_operator, mutant, "no_biases", _variant(_operator, Style(biased=False)), "No bias is added.")
     _doc = "Tokens in odd places are summed in another order."
     _relation: dict[str, Any] = {"relation": "entries_in_any_place"}
-    if _operator == "fused_experts_w4a16_mxfp4":
+    if "w4a16" in _operator:
         _relation["dtypes"] = ("float32",)
     _register(_operator, mutant, "order_by_token", _odd_tokens(_operator), _doc, **_relation)
     _relation["relation"] = "negation_of_second_weights"
     _doc = "Negative results are summed in another order."
     _register(_operator, mutant, "order_by_sign", _by_sign(_operator), _doc, **_relation)
+
+for _flaw, _doc in (
+    ("nibbles", "The two codes of a byte are exchanged."),
+    ("zeros", "Every group has 8 as its zero point."),
+    ("never_rounded", "Dequantised weights are never rounded."),
+):
+    _register("fused_experts_w4a16", mutant, f"wrong_{_flaw}", _read_otherwise(_flaw), _doc)

@@ -12,7 +12,13 @@ from oracle.operator import InputError, find_operator
 from oracle.relations import relations_of
 from oracle.variants import variants_of
 
-NAMES = ("fused_experts_a8w8", "fused_experts_a8w8_block_scaled", "fused_experts_mxfp4", "fused_experts_w4a16_mxfp4")
+NAMES = (
+    "fused_experts_a8w8",
+    "fused_experts_a8w8_block_scaled",
+    "fused_experts_mxfp4",
+    "fused_experts_w4a16",
+    "fused_experts_w4a16_mxfp4",
+)
 LARGEST = {
     "int8": 127.0,
     "float8_e4m3fn": 448.0,
@@ -26,6 +32,25 @@ TOP_EXPONENT = {"float8_e4m3fn": 8, "float8_e5m2": 15, "float4_e2m1fn": 2}
 def dot(x, x_scale, w, w_scale):
     """Σ over k of codes times scales; scales are functions of k."""
     return math.fsum(float(x[k]) * x_scale(k) * float(w[k]) * w_scale(k) for k in range(len(w)))
+
+
+def nibbles(inputs, params):
+    """Inputs with packed weights as the numbers that codes stand for, less their scales."""
+    plain = dict(inputs)
+    for label, zero in (("w_gate_up", "gate_up_zero"), ("w_down", "down_zero")):
+        packed = inputs[label]
+        whole = np.zeros((*packed.shape[:-1], 2 * packed.shape[-1]))
+        for at in np.ndindex(whole.shape):
+            byte = int(packed[(*at[:-1], at[-1] // 2)])
+            point = int(inputs[zero][(*at[:-1], at[-1] // params["group"])]) if zero in inputs else 8
+            whole[at] = (byte >> 4 if at[-1] % 2 else byte & 15) - point
+            if params["weights"] != "exact":
+                scale = float(inputs[f"{label}_scale"][(*at[:-1], at[-1] // params["group"])])
+                whole[at] = stored(whole[at] * scale, params["weights"])
+        plain[label] = whole
+        if params["weights"] != "exact":
+            plain[f"{label}_scale"] = np.ones(inputs[f"{label}_scale"].shape)
+    return plain
 
 
 def activation(gate, up, name):
@@ -48,7 +73,7 @@ class Scales:
 
     def __init__(self, name, inputs, params):
         self.name, self.inputs = name, inputs
-        self.block = 32 if "mxfp4" in name else params.get("block")
+        self.block = 32 if "mxfp4" in name else params.get("block", params.get("group"))
 
     def hidden(self, token, k):
         scale = self.inputs.get("hidden_scale")
@@ -113,6 +138,8 @@ def test_equals_loops_over_scalars(name):
                 continue
             params = record.signature.complete(case.params)
             *quantised, out = record.value(case.inputs(), case.params)
+            if "weights" in params:
+                inputs = nibbles(inputs, params)
             check(name, inputs, params, quantised, out, str(case))
             checked += 1
     assert checked > 20
@@ -197,6 +224,17 @@ def test_slots_of_experts_elsewhere_may_hold_anything():
     assert relations_of(record.name)
     for found in relations_of(record.name):
         assert found.holds(run, inputs, record.signature.complete(case.params), np.random.default_rng(0)) is None
+
+
+def test_packed_rows_have_half_as_many_bytes_and_whole_groups():
+    record = find_operator("fused_experts_w4a16")
+    case = make_cases(record.name, "float32", 1, seed=0)[0]
+    inputs = case.inputs()
+    with pytest.raises(InputError, match="width = 65 needs half as many bytes"):
+        record.value({**inputs, "hidden": inputs["hidden"][:, :65], "w_down": inputs["w_down"][:, :65],
+                      "w_down_scale": inputs["w_down_scale"][:, :65]}, case.params)  # fmt: skip
+    with pytest.raises(InputError, match="width = 66 has 1 groups of 128, but the scales have 3"):
+        record.value(inputs, {**case.params, "group": 128})
 
 
 def test_refuses_what_is_outside_the_specification():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.cases.recipes.gemm_packed import E2M1, e2m1
+from oracle.cases.recipes.gemm_packed import E2M1, e2m1, packed
 from oracle.cases.recipes.gemm_quantised import GAIN, codes
 from oracle.cases.recipes.moe import IDS
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
@@ -93,6 +93,29 @@ def _draw(name: str, weights: Format | None) -> Draw:
     return draw
 
 
+def _draw_int4(name: str) -> Draw:
+    """As `_draw` for hidden, ids and weights; codes of 4 bits with zero points."""
+
+    def draw(
+        rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
+    ) -> dict[str, Array]:
+        plain = {label: shape for label, shape in shapes.items() if not label.endswith("_zero")}
+        drawn = _draw(name, E2M1)(rng, plain, params, number_format)
+        for label, zero in (("w_gate_up", "gate_up_zero"), ("w_down", "down_zero")):
+            shape = *shapes[label][:-1], 2 * shapes[label][-1]
+            codes_, scale = rng.integers(0, 16, shape), f"{label}_scale"
+            if name == "selecting":
+                codes_ = np.where(hot_mask(rng, shape) != 0, 9, 8)
+            drawn[label] = packed(codes_)
+            if not name.startswith(("nan_", "selecting", "one_hot", "sparse")):
+                drawn[scale] = drawn[scale] * rng.uniform(0.5, 1.0, drawn[scale].shape)
+            if zero in shapes:
+                drawn[zero] = np.full(shapes[zero], 8) if name == "selecting" else rng.integers(4, 12, shapes[zero])
+        return drawn
+
+    return draw
+
+
 Sizes = Callable[[int, int, int, int, int, Mapping[str, Any]], dict[str, int]]
 
 
@@ -110,15 +133,29 @@ def _by_32(tokens: int, width: int, inner: int, experts: int, k: int, params: Ma
     return {**dims, **{f"{dim}_blocks": -(-dims[dim] // 32) for dim in ("width", "inner")}}
 
 
-BIASES = ("gate_up_bias", "down_bias")
+def _packed(tokens: int, width: int, inner: int, experts: int, k: int, params: Mapping[str, Any]) -> dict[str, int]:
+    width, inner, group = width + width % 2, inner + inner % 2, params.get("group", 128)
+    return {
+        "tokens": tokens, "width": width, "two_inner": 2 * inner, "half_width": width // 2, "half_inner": inner // 2,
+        "width_groups": -(-width // group), "inner_groups": -(-inner // group), "experts": experts, "k": k,
+    }  # fmt: skip
 
 
-def _recipe(sizes: Sizes, variations: tuple[dict[str, Any], ...], weights: Format | None = None) -> Recipe:
+BIASES, ZEROS = ("gate_up_bias", "down_bias"), ("gate_up_zero", "down_zero")
+
+
+def _recipe(
+    sizes: Sizes,
+    variations: tuple[dict[str, Any], ...],
+    weights: Format | None = None,
+    optional: tuple[str, ...] = BIASES,
+    draw: Callable[[str], Draw] | None = None,
+) -> Recipe:
     """The cases of one operator; ``variations`` are the parameters that it is to be seen with, in turn."""
 
     def case(dims: tuple[int, int, int, int, int], name: str, number: int, layout: str = "contiguous") -> Structure:
         params = variations[number % len(variations)]
-        absent = () if weights is None or number % 2 else BIASES
+        absent = () if weights is None or number % 2 else optional
         return Structure(sizes(*dims, params), name, layout, params, absent)
 
     def random(rng: np.random.Generator) -> Structure:
@@ -129,7 +166,7 @@ def _recipe(sizes: Sizes, variations: tuple[dict[str, Any], ...], weights: Forma
         return case(dims, "normal", int(rng.integers(0, len(variations))))
 
     return Recipe(
-        classes={name: _draw(name, weights) for name in CLASSES},
+        classes={name: draw(name) if draw else _draw(name, weights) for name in CLASSES},
         curated=(
             case((6, 65, 33, 4, 3), "normal", 0),
             case((5, 33, 40, 4, 3), "nan_unused", 2, "padded"),
@@ -159,6 +196,7 @@ def _recipe(sizes: Sizes, variations: tuple[dict[str, Any], ...], weights: Forma
             case((3, 8, 8, 2, 2), "zeros", 2),
             case((6, 33, 33, 2, 2), "normal", 6),
             case((1, 1, 1, 1, 1), "normal", 0),
+            case((2, 2, 0, 1, 1), "normal", 0),
             case((0, 8, 4, 2, 2), "normal", 1),
             case((2, 5, 3, 3, 0), "normal", 3),
         ),
@@ -188,6 +226,12 @@ RECIPES = {
         (WIDE | SILU, WIDE | INPUT, WIDE | GELU | IN_BF16 | {"mode": "even"}, BOTH_BF16 | {"mode": "floor"},
          WIDE | SILU | {"mode": "ceil"}, OAI | BOTH_BF16, IN_F16 | {"out_dtype": "float16"}),
         E2M1,
+    ),
+    "fused_experts_w4a16": _recipe(
+        _packed,
+        ({"group": 32}, INPUT | {"group": 32}, GELU | IN_BF16 | {"group": 64}, BOTH_BF16 | {"group": 32},
+         {"group": 32, "weights": "bfloat16"}, OAI, IN_F16 | {"weights": "float16"}),
+        E2M1, ZEROS, _draw_int4,
     ),
     "fused_experts_w4a16_mxfp4": _recipe(
         _by_32, (SILU, INPUT, GELU | IN_BF16, BOTH_BF16, SILU, OAI, IN_F16), E2M1

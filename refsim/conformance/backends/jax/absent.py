@@ -70,6 +70,7 @@ ABSENT = by_operator(
             "fused_experts_a8w8",
             "fused_experts_a8w8_block_scaled",
             "fused_experts_mxfp4",
+            "fused_experts_w4a16",
             "fused_experts_w4a16_mxfp4",
             "fused_experts_with_shared",
             "moe_align_block_size",
