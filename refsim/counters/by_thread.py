@@ -139,7 +139,8 @@ class ThreadCollector(Collector):
 
     def met(self, lanes: Iterable[int]) -> None:
         """Threads go on from a barrier or an operation of a warp, all of them."""
-        self._order.met(list(lanes))
+        if self._notes:  # else nobody ran alone
+            self._order.met(list(lanes))
 
     # --------------------------------------------------------------------------------- what memories tell
 
