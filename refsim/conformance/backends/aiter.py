@@ -28,14 +28,8 @@ try:
 except ImportError as error:
     raise not_installed("AITER", "python -m pip install amd-aiter, with PyTorch for ROCm", error) from error
 
-from refsim.conformance.backends.gpu import (
-    HALVES,
-    attention_on_tensor_cores,
-    fast,
-    on_gpu,
-    on_tensor_cores,
-    once_in_16_bits,
-)
+from refsim.conformance.backends.gpu import on_gpu, once_in_16_bits
+from refsim.conformance.backends.gpu_numerics import HALVES, attention_on_tensor_cores, fast, on_tensor_cores
 
 TABLE = Table(fast, HALVES)
 Params = Mapping[str, Any]

@@ -27,14 +27,8 @@ except ImportError as error:
         "flash-linear-attention", "python -m pip install flash-linear-attention torch", error
     ) from error
 
-from refsim.conformance.backends.gpu import (
-    SHORT,
-    fast,
-    on_gpu_or_interpreted,
-    on_tensor_cores,
-    once_in_16_bits,
-    runnable,
-)
+from refsim.conformance.backends.gpu import on_gpu_or_interpreted, once_in_16_bits, runnable
+from refsim.conformance.backends.gpu_numerics import SHORT, fast, on_tensor_cores
 
 TABLE = Table(fast, SHORT)
 

@@ -18,7 +18,8 @@ try:
 except ImportError as error:
     raise not_installed("FlagGems", "python -m pip install flag-gems torch", error) from error
 
-from refsim.conformance.backends.gpu import SHORT, fast, on_gpu, on_tensor_cores, once_in_16_bits
+from refsim.conformance.backends.gpu import on_gpu, once_in_16_bits
+from refsim.conformance.backends.gpu_numerics import SHORT, fast, on_tensor_cores
 from refsim.conformance.backends.library import in_dtype
 
 TABLE = Table(fast, SHORT)

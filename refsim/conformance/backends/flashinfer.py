@@ -20,7 +20,8 @@ try:
 except ImportError as error:
     raise not_installed("FlashInfer", "python -m pip install flashinfer-python torch", error) from error
 
-from refsim.conformance.backends.gpu import HALVES, attention_on_tensor_cores, fast, on_gpu, once_in_16_bits
+from refsim.conformance.backends.gpu import on_gpu, once_in_16_bits
+from refsim.conformance.backends.gpu_numerics import HALVES, attention_on_tensor_cores, fast
 
 TABLE = Table(fast, HALVES)
 Params = Mapping[str, Any]

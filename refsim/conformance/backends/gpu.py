@@ -1,4 +1,4 @@
-"""What backends over GPU libraries of PyTorch share: their devices, and the arithmetic of their kernels."""
+"""What backends over GPU libraries of PyTorch share: their devices, and reasons to refuse."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from oracle.numerics import NUMERICS, Numerics
-from refsim.conformance.backends import library
 from refsim.conformance.backends.backend import Refused, UsageError
 from refsim.conformance.backends.library import Inputs, Served
 from refsim.conformance.backends.torch.arrays import TorchArrays
 
-HALVES = ("float16", "bfloat16")
-SHORT = ("float16", "bfloat16", "float32")
 INTERPRETER = "TRITON_INTERPRET"
 
 
@@ -66,34 +62,6 @@ def on_gpu_or_interpreted(name: str) -> TorchArrays:
         return on_gpu(name)
     except UsageError as error:
         raise UsageError(f"{error}; or set {INTERPRETER}=1, by which Triton interprets kernels on the CPU") from error
-
-
-def fast(dtype: str) -> Numerics:
-    """float32 with the approximate instructions that Triton and ``-use_fast_math`` choose, subnormals flushed."""
-    return NUMERICS["float32_fast"]
-
-
-def on_tensor_cores(dtype: str) -> Numerics:
-    """Products of 16-bit factors on tensor cores; of Ada and earlier, which cut off more than later ones."""
-    return NUMERICS["tensor_core_sm80"] if dtype in HALVES else library.usual(dtype)
-
-
-def attention_on_tensor_cores(dtype: str) -> Numerics:
-    """As `on_tensor_cores`, with softmax weights rounded before they meet v, and fast exponentials."""
-    return library.weights_in_dtype(dtype, _fast_tensor_cores)
-
-
-def _fast_tensor_cores(dtype: str) -> Numerics:
-    plain, exponential = on_tensor_cores(dtype), NUMERICS["float32_fast"]
-    return plain.with_changes(
-        name=f"{plain.name}, fast",
-        flush_to_zero=True,
-        exp_argument_ulps=exponential.exp_argument_ulps,
-        exp_form=exponential.exp_form,
-        log_ulps=exponential.log_ulps,
-        log2_ulps=exponential.log2_ulps,
-        absolute=exponential.absolute,
-    )
 
 
 def twice_in_16_bits(inputs: Inputs, params: Mapping[str, Any]) -> str | None:

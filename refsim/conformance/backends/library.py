@@ -82,6 +82,8 @@ class Served:
         Why arrays and parameters are not served, or None.
     devices : tuple of str
         Kinds of devices that the function has kernels for, of ``cpu`` and ``cuda``.
+    on_gpu : function, optional
+        The arithmetic that is promised on a GPU, of the dtype, where it is another one.
     compiles : bool
         Whether it can be compiled as a whole: none of its steps depends on an array's values.
     """
@@ -95,6 +97,7 @@ class Served:
     numerics: Callable[[str], Numerics] = usual
     refuses: Callable[[Inputs, Mapping[str, Any]], str | None] | None = None
     devices: tuple[str, ...] = DEVICES
+    on_gpu: Callable[[str], Numerics] | None = None
     compiles: bool = True
 
     def limits(self) -> dict[str, Any]:
@@ -249,7 +252,8 @@ class LibraryBackend:
 
     def numerics(self, operator: str, kernel: str, dtype: str) -> Numerics:
         """What the function promises."""
-        return self.rows[operator, kernel].numerics(dtype)
+        row = self.rows[operator, kernel]
+        return row.on_gpu(dtype) if row.on_gpu and self.device != "cpu" else row.numerics(dtype)
 
     def run(self, operator: str, kernel: str, inputs: Inputs, params: Mapping[str, Any]) -> RunResult:
         """Run one case. Raises Refused where the function does not serve it."""

@@ -19,7 +19,8 @@ try:
 except ImportError as error:
     raise not_installed("Liger Kernel", "python -m pip install liger-kernel torch", error) from error
 
-from refsim.conformance.backends.gpu import SHORT, fast, on_gpu_or_interpreted, runnable, twice_in_16_bits
+from refsim.conformance.backends.gpu import on_gpu_or_interpreted, runnable, twice_in_16_bits
+from refsim.conformance.backends.gpu_numerics import SHORT, fast
 
 TABLE = Table(fast, SHORT)
 

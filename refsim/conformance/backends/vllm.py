@@ -21,7 +21,8 @@ try:
 except ImportError as error:
     raise not_installed("vLLM", "python -m pip install vllm", error) from error
 
-from refsim.conformance.backends.gpu import HALVES, SHORT, fast, on_gpu, on_tensor_cores, twice_in_16_bits
+from refsim.conformance.backends.gpu import on_gpu, twice_in_16_bits
+from refsim.conformance.backends.gpu_numerics import HALVES, SHORT, fast, on_fp8_tensor_cores
 from refsim.conformance.backends.library import in_dtype
 
 TABLE = Table(fast, SHORT)
@@ -187,7 +188,7 @@ def quantise_static(x: Any, scale: Any) -> Any:
     ("int8", "float8_e4m3fn"),
     only={"out_dtype": HALVES},
     layouts=CONTIGUOUS,
-    numerics=on_tensor_cores,
+    numerics=on_fp8_tensor_cores,
     refuses=lambda inputs, params: _sixteens(inputs),
 )
 def matmul_a8w8(a: Any, b: Any, a_scale: Any, b_scale: Any, out_dtype: str) -> Any:

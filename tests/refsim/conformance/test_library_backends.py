@@ -9,7 +9,15 @@ from click.testing import CliRunner
 from oracle.operator import find_operator
 from refsim.cli import main
 from refsim.conformance import Refused, UsageError, Verdict, check
-from refsim.conformance.backends.library import CONTIGUOUS, HostArrays, LibraryBackend, Table, by_operator, term_by_term
+from refsim.conformance.backends.library import (
+    CONTIGUOUS,
+    HostArrays,
+    LibraryBackend,
+    Table,
+    by_operator,
+    in_dtype,
+    term_by_term,
+)
 from refsim.conformance.backends.loading import as_backend, load_backend
 from refsim.operator_commands import all_operators
 
@@ -40,7 +48,7 @@ def backend():
     def first(x):
         return np.argmax(x, axis=-1).astype(np.int32)
 
-    @table.serves("mean", "average", ("float32",), devices=("cuda",), compiles=False)
+    @table.serves("mean", "average", ("float32",), devices=("cuda",), compiles=False, on_gpu=in_dtype)
     def average(x):
         return np.mean(x, axis=-1)
 
@@ -123,6 +131,8 @@ def test_devices(backend):
     assert "mean" not in {row.operator for row in backend.capabilities()}
     assert "mean" in {row.operator for row in backend.on("cuda:0").capabilities()}
     assert as_backend(backend, "plain", [], "sim:sm_90") is backend
+    assert backend.numerics("mean", "average", "float16").name == "float32"
+    assert backend.on("cuda:0").numerics("mean", "average", "float16").name == "float16"
     assert as_backend(backend, "plain", [], "cuda:0").device == "cuda:0"
     with pytest.raises(UsageError, match="runs on the CPU only, not on cuda:1"):
         as_backend(backend, "plain", [], "cuda:1")

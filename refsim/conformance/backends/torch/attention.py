@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch.nn.attention.flex_attention import flex_attention as torch_flex_attention
 
 from oracle.numerics import Numerics
+from refsim.conformance.backends.gpu_numerics import attention_on_tensor_cores
 from refsim.conformance.backends.library import Inputs, weights_in_dtype
 from refsim.conformance.backends.torch.reductions import wide
 from refsim.conformance.backends.torch.table import TABLE
@@ -39,7 +40,12 @@ def _log_sum(q: Any, k: Any, seen: Any, scale: float | None, bias: Any) -> Any:
     return torch.logsumexp(score.masked_fill(~seen, -torch.inf), dim=-1)
 
 
-@TABLE.serves("attention", "torch.nn.functional.scaled_dot_product_attention", numerics=weights_in_dtype)
+@TABLE.serves(
+    "attention",
+    "torch.nn.functional.scaled_dot_product_attention",
+    numerics=weights_in_dtype,
+    on_gpu=attention_on_tensor_cores,
+)
 def attention(q: Any, k: Any, v: Any, causal: str, scale: float | None) -> Any:
     """``scaled_dot_product_attention``; ``is_causal`` is the top-left mask, the bottom-right one is given."""
     seen = _seen(q, q.shape[2], k.shape[2], causal)
@@ -54,6 +60,7 @@ def attention(q: Any, k: Any, v: Any, causal: str, scale: float | None) -> Any:
     "torch.nn.functional.scaled_dot_product_attention",
     only={"softcap": (None,), "alibi": ("distance", "last_key")},
     numerics=weights_in_dtype,
+    on_gpu=attention_on_tensor_cores,
 )
 def flash_attention(
     q: Any, k: Any, v: Any, bias: Any, *, causal: str, window_left: int, window_right: int, scale: float | None
@@ -138,6 +145,7 @@ def _flexible(inputs: Inputs, params: Params) -> str | None:
     "torch.nn.attention.flex_attention",
     ("float16", "bfloat16", "float32"),
     numerics=_in_base_two,
+    on_gpu=attention_on_tensor_cores,
     refuses=_flexible,
 )
 def flex_attention(

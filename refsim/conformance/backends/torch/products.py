@@ -12,6 +12,7 @@ import ml_dtypes
 import torch
 import torch.nn.functional as F
 
+from refsim.conformance.backends.gpu_numerics import on_fp8_tensor_cores, on_tensor_cores
 from refsim.conformance.backends.library import Inputs, in_dtype
 from refsim.conformance.backends.torch.reductions import wide
 from refsim.conformance.backends.torch.table import TABLE
@@ -22,14 +23,14 @@ FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 LOADED = 16
 
 
-@TABLE.serves("matmul", "torch.addmm")
+@TABLE.serves("matmul", "torch.addmm", on_gpu=on_tensor_cores)
 def matmul(a: Any, b: Any, bias: Any, transpose_a: bool, transpose_b: bool) -> Any:
     """``torch.addmm``, or ``torch.matmul`` without a bias."""
     a, b = a.T if transpose_a else a, b.T if transpose_b else b
     return torch.matmul(a, b) if bias is None else torch.addmm(bias, a, b)
 
 
-@TABLE.serves("batched_matmul", "torch.baddbmm")
+@TABLE.serves("batched_matmul", "torch.baddbmm", on_gpu=on_tensor_cores)
 def batched_matmul(a: Any, b: Any, bias: Any) -> Any:
     """``torch.baddbmm``, or ``torch.bmm`` without a bias."""
     return torch.bmm(a, b) if bias is None else torch.baddbmm(bias[:, None], a, b)
@@ -88,7 +89,11 @@ def _all_owned(inputs: Inputs, params: Params) -> str | None:
 
 
 @TABLE.serves(
-    "grouped_matmul", "torch.nn.functional.grouped_mm", ("float16", "bfloat16", "float32"), refuses=_all_owned
+    "grouped_matmul",
+    "torch.nn.functional.grouped_mm",
+    ("float16", "bfloat16", "float32"),
+    refuses=_all_owned,
+    on_gpu=on_tensor_cores,
 )
 def grouped_matmul(a: Any, b: Any, ends: Any) -> Any:
     """``grouped_mm`` with the groups' ends, on rows that are multiples of 16 bytes apart."""
@@ -130,6 +135,7 @@ def _scaled_mm_fits(inputs: Inputs, params: Params) -> str | None:
     "torch.nn.functional.scaled_mm",
     ("float8_e4m3fn", "float8_e5m2"),
     refuses=_scaled_mm_fits,
+    on_gpu=on_fp8_tensor_cores,
 )
 def scaled_matmul_a8w8(a: Any, b: Any, a_scale: Any, b_scale: Any, out_dtype: str) -> Any:
     """``scaled_mm`` with a scale per row of either factor; k and n filled up with zeros to multiples of 16."""
