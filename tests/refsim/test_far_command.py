@@ -48,9 +48,7 @@ def test_a_simulated_device_refuses():
     assert "a simulated device holds 1 GiB" in result.output
 
 
-def test_a_process_of_its_own_refuses(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("def my_greedy(logits):\n    return logits.argmax(axis=1).astype('int32')\n")
-    result = check("greedy", "--backend", f"{file}:my_greedy", "--isolated")
-    assert result.exit_code == 0, result.output
-    assert "5 of 9" in result.output  # those that are drawn afresh lie in memory as usual
+def test_a_process_of_its_own_is_refused(mine):
+    result = check("greedy", "--backend", mine("int64"), "--isolated")
+    assert result.exit_code == 2, result.output
+    assert "--far and --isolated exclude each other" in result.output
