@@ -23,6 +23,7 @@ from refsim.backend_commands import backends
 from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, Capability, UsageError
 from refsim.conformance.backends.kernels import KernelBackend
+from refsim.conformance.isolation import Limits
 from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, isolation_options, secret_seed
 from refsim.conformance.known import KnownDeviations, read_known
 from refsim.conformance.reports import FORMS, write
@@ -156,6 +157,7 @@ def check(
     seconds: float,
     memory: int,
     numerics: tuple[str, ...],
+    nondeterministic: bool,
     lanes: str,
     schedule: str | None,
     witness: bool,
@@ -179,7 +181,8 @@ def check(
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged: Backend
             if isolated:
-                judged = isolated_backend(backend, names, device, seconds, memory, numerics)
+                limits = Limits(seconds, memory << 20, numerics=numerics, nondeterministic=nondeterministic)
+                judged = isolated_backend(backend, names, device, limits)
                 seed = secret_seed(seed)
             else:
                 judged = backend_on(backend, records, device)
@@ -219,6 +222,7 @@ def replay(
     seconds: float,
     memory: int,
     numerics: tuple[str, ...],
+    nondeterministic: bool,
     lanes: str,
     schedule: str | None,
     witness: bool,
@@ -240,7 +244,8 @@ def replay(
             names = [record.name for record in records]
             judged: Backend
             if isolated:
-                judged = isolated_backend(backend, names, device, seconds, memory, numerics)
+                limits = Limits(seconds, memory << 20, numerics=numerics, nondeterministic=nondeterministic)
+                judged = isolated_backend(backend, names, device, limits)
             else:
                 judged = backend_on(backend, records, device)
             report = run_check(judged, names, dtypes, cases=grouped, spec=backend)

@@ -22,6 +22,7 @@ from refsim.command_arguments import NOTHING_JUDGED, backend_on, chosen_dtypes, 
 from refsim.conformance.backends import Backend, UsageError
 from refsim.conformance.environment import environment
 from refsim.conformance.fuzz.profiles import PROFILES, duration
+from refsim.conformance.isolation import Limits
 from refsim.conformance.isolation.options import isolated_backend, isolation_options
 from refsim.conformance.known import KnownDeviations, read_known
 from refsim.conformance.replay_command import CASE, words_for
@@ -96,6 +97,7 @@ def fuzz(
     seconds: float,
     memory: int,
     numerics: tuple[str, ...],
+    nondeterministic: bool,
     strict: bool,
     form: str,
     output: Path | None,
@@ -142,7 +144,8 @@ def fuzz(
             with kept_clean():
                 judged: Backend
                 if isolated:
-                    judged = isolated_backend(backend, names, device, seconds, memory, numerics, deaths=None)
+                    limits = Limits(seconds, memory << 20, None, numerics, nondeterministic)
+                    judged = isolated_backend(backend, names, device, limits)
                 else:
                     judged = backend_on(backend, records, device)
                 rows = [

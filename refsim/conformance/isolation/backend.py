@@ -60,13 +60,14 @@ class Limits:
     """What a run may take: seconds, and bytes of memory on top of what the interpreter itself needs.
 
     After ``deaths`` of its process a backend is given up; None never does. ``numerics`` are names of arithmetic that it
-    may promise in place of the usual.
+    may promise in place of the usual; whether it may promise no equal bits for equal inputs says ``nondeterministic``.
     """
 
     seconds: float = 10.0
     memory: int = 2 << 30
     deaths: int | None = MOST_DEATHS
     numerics: tuple[str, ...] = ()
+    nondeterministic: bool = False
 
 
 class Misbehaved(RuntimeError):
@@ -120,7 +121,8 @@ class IsolatedBackend:
         """What of the command line makes another run like this one."""
         limits = self.limits
         wanted = (word for name in limits.numerics for word in ("--numerics", name))
-        return ("--isolated", "--seconds", f"{limits.seconds:g}", "--memory", str(limits.memory >> 20), *wanted)
+        words = ["--isolated", "--seconds", f"{limits.seconds:g}", "--memory", str(limits.memory >> 20), *wanted]
+        return (*words, *(["--nondeterministic"] if limits.nondeterministic else []))
 
     def _require_usual(self) -> None:
         """Whoever is not trusted does not choose how exact it has to be; what is installed does."""
@@ -197,7 +199,9 @@ class IsolatedBackend:
             Finding(one["kind"], kernel, one["message"], "error", one["file"], int(one["line"]), "")
             for one in answer["findings"]
         )
-        return RunResult(outputs, findings, bool(answer["deterministic"]), misconduct)
+        # What is not trusted does not excuse itself.
+        excused = ":" not in self.spec or self.limits.nondeterministic
+        return RunResult(outputs, findings, bool(answer["deterministic"]) or not excused, misconduct)
 
     def _start(self) -> dict[str, Any]:
         theirs, self.requests = os.pipe()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from refsim.conformance.backends.backend import promised
 from refsim.conformance.backends.loading import require_device
-from refsim.conformance.isolation.backend import MOST_DEATHS, IsolatedBackend, Limits
+from refsim.conformance.isolation.backend import IsolatedBackend, Limits
 
 # Cases that each row gets at its end, with inputs that none had before.
 FRESH_CASES = 5
@@ -41,26 +40,23 @@ def isolation_options(command: Any) -> Any:
             multiple=True,
             help="Arithmetic that the backend may promise in place of the usual; with --isolated. May be repeated.",
         ),
+        click.option(
+            "--nondeterministic",
+            is_flag=True,
+            help="The backend may say that its bits differ from run to run; with --isolated.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def isolated_backend(
-    spec: str,
-    operators: list[str],
-    device: str,
-    seconds: float,
-    memory: int,
-    numerics: Sequence[str],
-    deaths: int | None = MOST_DEATHS,
-) -> IsolatedBackend:
+def isolated_backend(spec: str, operators: list[str], device: str, limits: Limits) -> IsolatedBackend:
     """The backend in a process of its own, which ends with the command."""
     require_device(device)
-    for name in numerics:
+    for name in limits.numerics:
         promised(name)  # or it is unknown
-    backend = IsolatedBackend(spec, operators, device, Limits(seconds, memory << 20, deaths, tuple(numerics)))
+    backend = IsolatedBackend(spec, operators, device, limits)
     click.get_current_context().call_on_close(backend.close)
     return backend
 

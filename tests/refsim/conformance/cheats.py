@@ -431,3 +431,11 @@ def answers_without_reading(x):
             os.set_blocking(descriptor, False)
             os.write(descriptor, frame * 300)
     time.sleep(3600)
+
+
+def excuses_itself(x):
+    """Changes what the harness says of every run: that its bits may differ."""
+    from refsim.conformance import RunResult
+
+    RunResult.__init__.__defaults__ = ((), False, None)
+    return different_each_time(x)

@@ -46,6 +46,7 @@ NOTICED = {
     "never_ends": (Verdict.ERROR, "it ran for more than 0.5 s and was stopped"),
     "eats_memory": (Verdict.ERROR, "allocate"),
     "refuses_what_is_hard": (Verdict.FAIL, "refusal: refused (not today), but not where"),
+    "excuses_itself": (Verdict.FAIL, "nondeterministic"),
     "answers_twice": (Verdict.ERROR, "Misbehaved"),
     "answers_without_reading": (Verdict.ERROR, "what came is no answer to what was asked"),
     "answers_from_a_fork": (Verdict.ERROR, "its process ended with exit status 0"),
@@ -258,6 +259,18 @@ def test_whoever_is_not_trusted_does_not_choose_how_exact_it_has_to_be(tmp_path)
         pass
     with isolated(tmp_path, PROMISING, Limits(numerics=("float16",)), "backend") as backend:
         assert backend.numerics("softmax", "half", "float32").name == "float16"
+
+
+def test_it_may_be_allowed_to_differ_from_run_to_run():
+    allowed = Limits(nondeterministic=True)
+    for limits in (allowed, Limits()):
+        backend = IsolatedBackend(f"{FILE}:excuses_itself", ["softmax"], "sim:sm_90", limits)
+        try:
+            backend.run("softmax", "excuses_itself", {"x": np.ones(3, np.float32)}, {})
+            result = backend.run("softmax", "excuses_itself", {"x": np.ones(3, np.float32)}, {})
+            assert result.deterministic is (limits != allowed)
+        finally:
+            backend.close()
 
 
 def test_it_writes_into_a_folder_of_its_own_and_not_too_much(tmp_path):
