@@ -60,7 +60,7 @@ def fused_experts_a8w8(
     Parameters
     ----------
     hidden : array (tokens, width)
-        Codes of the layer's input: float8_e4m3fn, float8_e4m3fnuz or int8.
+        Codes of the layer's input: float8_e4m3fn, float8_e4m3fnuz or int8; no NaN, nor among scales that are read.
     hidden_scale : float32 array (tokens,)
         What a token's codes are multiplied by. One scale for a whole tensor is a repeated one.
     w_gate_up : array (experts, two_inner, width)
