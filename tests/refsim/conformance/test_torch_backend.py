@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from oracle.cases import LAYOUTS
+from oracle.cases import LAYOUTS, Case
 from refsim.cli import main
 from refsim.conformance import UsageError, Verdict, check, load_backend
 
@@ -32,6 +32,16 @@ def test_installed_torch_conforms():
     for operator in operators:
         assert f"\n{operator} " in result.output
     assert "FAIL" not in result.output
+
+
+@needs_torch
+def test_the_end_of_a_single_group_may_have_any_stride():
+    found = load_backend(SPEC, [], "sim:sm_90")
+    dims = {"rows": 3, "groups": 1, "n": 2, "k": 4}
+    case = Case("grouped_matmul", "float16", dims, {}, "normal", "strided", 0, ("bias",))
+    (row,) = check(found, ["grouped_matmul"], ["float16"], cases={("grouped_matmul", "float16"): [case]}).results
+    assert row.cases == 1
+    assert not row.failures, row.reason
 
 
 @needs_torch

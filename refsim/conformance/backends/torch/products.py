@@ -99,7 +99,8 @@ def grouped_matmul(a: Any, b: Any, ends: Any) -> Any:
     """``grouped_mm`` with the groups' ends, on rows that are multiples of 16 bytes apart."""
     step = LOADED // a.element_size()
     k, n = b.shape[1:]
-    return F.grouped_mm(_padded(a, step)[:, :k], _padded(b, step)[..., :n], offs=ends.to(torch.int32).contiguous())
+    offsets = torch.empty(ends.shape, dtype=torch.int32, device=ends.device).copy_(ends)  # a single one has its stride
+    return F.grouped_mm(_padded(a, step)[:, :k], _padded(b, step)[..., :n], offs=offsets)
 
 
 @TABLE.serves("matmul_a8w8", "torch._int_mm", ("int8",), refuses=lambda inputs, params: _int_mm_fits(inputs))
