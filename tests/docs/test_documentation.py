@@ -118,7 +118,10 @@ def test_links_lead_somewhere(page):
 
 
 def test_readme_and_ci_run_the_same_two_commands():
-    commands = ["python -m pip install -e . && refsim check", "python -m pip install -e '.[test]' && python -m pytest"]
+    commands = [
+        "python -m pip install -e . && refsim check",
+        "python -m pip install -e '.[test]' && python -m pytest -n 2",
+    ]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     for command in commands:

@@ -70,8 +70,9 @@ def scheduler():
 
 
 @pytest.fixture
-def workers(scheduler):
-    """Two workers of it."""
+def workers(scheduler, monkeypatch):
+    """Two workers of it, which may take their time to come."""
+    monkeypatch.setattr(cluster, "PATIENCE", 60.0)
     made = [started("worker", scheduler[0], "--no-nanny", "--nthreads", "1") for _ in range(2)]
     yield made
     ended(made)
