@@ -1,9 +1,10 @@
 """Backend over AITER: kernels for AMD GPUs.
 
 Source: amd-aiter 0.1.7 (PyPI), ``aiter/ops``: ``rmsnorm2d_fwd(input, weight, epsilon, use_model_sensitive_rmsnorm)``,
-where 1 rounds before the weight as T5 does; activations into an output; ``rope_cached_positions_2c_fwd`` on
-(sequence, batch, heads, head_dim) with styles 0 for GPT-NeoX and 1 for GPT-J; caches with vLLM's signatures and an
-``asm_layout``; ``flash_attn_func`` with a bottom-right causal mask and natural logarithms.
+where 1 rounds before the weight as T5 does; norms of sums that are rounded first, as AITER's references in PyTorch have
+them; activations into an output; ``rope_cached_positions_2c_fwd`` on (sequence, batch, heads, head_dim) with styles 0
+for GPT-NeoX and 1 for GPT-J; caches with vLLM's signatures and an ``asm_layout``; ``flash_attn_func`` with a
+bottom-right causal mask and natural logarithms.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def t5_rmsnorm(x: Any, weight: Any, eps: float) -> Any:
 @TABLE.serves(
     "fused_add_rmsnorm",
     "aiter.rmsnorm2d_fwd_with_add",
-    only={"gain": ("weight",), "normalised": ("rounded", "unrounded")},
+    only={"gain": ("weight",), "normalised": ("rounded",)},
     layouts=CONTIGUOUS,
 )
 def fused_add_rmsnorm(x: Any, residual: Any, weight: Any, eps: float, rounding: str) -> Any:
@@ -75,7 +76,7 @@ def layernorm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
 @TABLE.serves(
     "fused_add_layernorm",
     "aiter.layernorm2d_fwd_with_add",
-    only={"normalised": ("rounded", "unrounded")},
+    only={"normalised": ("rounded",)},
     layouts=CONTIGUOUS,
     refuses=_affine,
 )

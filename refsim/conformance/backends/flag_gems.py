@@ -20,7 +20,6 @@ except ImportError as error:
 
 from refsim.conformance.backends.gpu import on_gpu, once_in_16_bits
 from refsim.conformance.backends.gpu_numerics import SHORT, fast, on_tensor_cores
-from refsim.conformance.backends.library import in_dtype
 
 TABLE = Table(fast, SHORT)
 
@@ -155,7 +154,7 @@ def rope_qk(q: Any, k: Any, positions: Any, cos: Any, sin: Any, offsets: Any, pa
     return fused.apply_rotary_pos_emb(q, k, cos.contiguous(), sin.contiguous(), rows, pairing == "gptj")
 
 
-@TABLE.serves("moe_sum", "flag_gems.moe_sum", numerics=in_dtype)
+@TABLE.serves("moe_sum", "flag_gems.moe_sum")
 def moe_sum(x: Any) -> Any:
     """``moe_sum`` into an output."""
     out = torch.empty((x.shape[0], x.shape[2]), dtype=x.dtype, device=x.device)

@@ -158,12 +158,7 @@ def merge_attention_states(outs: Any, lses: Any) -> Any:
     return out, merged.T
 
 
-@TABLE.serves(
-    "moe_sum",
-    "vllm.moe_sum",
-    layouts=CONTIGUOUS,
-    refuses=lambda inputs, params: "moe_sum takes no ids here" if inputs["topk_ids"] is not None else None,
-)
+@TABLE.serves("moe_sum", "vllm.moe_sum", layouts=CONTIGUOUS)
 def moe_sum(x: Any) -> Any:
     """``moe_sum`` into an output."""
     out = torch.empty((x.shape[0], x.shape[2]), dtype=x.dtype, device=x.device)
