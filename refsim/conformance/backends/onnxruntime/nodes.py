@@ -77,9 +77,8 @@ def node(
         ONNX Runtime has no kernel for these types.
     """
     asked = (True,) * outputs if isinstance(outputs, int) else tuple(outputs)
-    while (
-        inputs and inputs[-1] is None
-    ):  # ONNX Runtime 1.32 crashes on a float16 LayerNormalization with an empty last name
+    # An empty name at the end is legal, and ends the process in a LayerNormalization of ONNX Runtime 1.32.
+    while inputs and inputs[-1] is None:
         inputs = inputs[:-1]
     given = {name: value for name, value in attributes.items() if value is not None}
     key = tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in given.items())
