@@ -105,8 +105,9 @@ def softmax_mean(
         score = np.concatenate([score, sink], axis=-1)
         visible = np.concatenate([np.broadcast_to(visible, (*score.shape[:-1], visible.shape[-1])), sink > -np.inf], -1)
         v = np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2)
-        if v_scale is not None and v_scale.shape[-2] > 1:
-            v_scale = np.concatenate([v_scale, v_scale[..., :1, :]], axis=-2)
+        if v_scale is not None and v_scale.shape[-2] != 1:
+            of_sink = np.ones_like(v_scale, shape=(*v_scale.shape[:-2], 1, v_scale.shape[-1]))
+            v_scale = np.concatenate([v_scale, of_sink], axis=-2)
     keys = v.shape[-2]
     weight, total, whole_lse = _weights(score, visible)
     weight = may_round(weight / total, weight_format)

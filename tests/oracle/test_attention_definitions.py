@@ -263,6 +263,18 @@ def test_what_quantised_latent_attention_refuses():
         decode(q, codes.astype(np.float16), rope, scale, table, lengths)
 
 
+def test_a_sequence_without_tokens_has_its_sink_under_scales_per_token():
+    codes = np.ones((4, 2, 1, 4), np.int8)
+    inputs = _pages(key_cache=codes, value_cache=codes, lengths=np.array([0, 1], np.int32))
+    scales = {name: np.full((4, 2, 1), 0.5, np.float32) for name in ("k_scale", "v_scale")}
+    sinks = np.float32([0.25, 0.5])
+    decode = find_operator("paged_attention_decode_quantised")
+    (out, lse) = decode.expect({**inputs, **scales, "sinks": sinks}, {"scales": "token"}, NUMERICS["float64"])
+    assert np.all(out.value[0] == 0)
+    assert np.array_equal(lse.value[0], sinks)
+    assert np.all((out.value[1] > 0) & (out.value[1] < 0.5))
+
+
 def test_what_attention_of_codes_refuses():
     quantised, one = find_operator("attention_quantised"), np.ones(1, np.float32)
     codes = cast(np.ones((1, 2, 3, 4)), "float8_e4m3fn")
