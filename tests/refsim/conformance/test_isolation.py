@@ -337,7 +337,7 @@ def test_where_the_judge_is_killed_the_judged_ends_too(tmp_path):
         "def softmax(x):\n"
         "    if os.fork() == 0:\n"
         "        os.setsid()\n"
-        "    print('pid', os.getpid(), flush=True)\n"
+        "    os.write(1, b'pid %d\\n' % os.getpid())\n"
         "    time.sleep(600)\n",
         encoding="utf-8",
     )
