@@ -17,8 +17,9 @@ from math import isinf
 from pathlib import Path
 
 from oracle.operator import OPERATORS, find_operator
-from oracle.variants import SLACK, variants_of
+from oracle.variants import variants_of
 from oracle.variants.bugs import BUGS
+from oracle.variants.slack import SLACK
 from refsim.conformance.environment import environment
 from refsim.conformance.mutation import Trial, trials
 from refsim.conformance.rules import RULES
@@ -193,9 +194,10 @@ The other rules:
     yield from """
 They compare with the definition's value in float64, rounded to the output's dtype, which is more than most test suites
 have, and they are read kindly: NaN is equal to NaN, elements that the definition leaves open are not compared, and
-outputs of the wrong shape or dtype are refused. Their false alarms are of three kinds: honest float32 sums of hard rows
-that are further off than the tolerance, codes and indices of which several are right, and outputs that depend on
-another output (codes on a scale) and are here compared with those of the definition's own.
+outputs of the wrong shape or dtype are refused. Their false alarms are honest answers to hard inputs (sums that cancel,
+gradients that are zero but for roundings, a narrow format between split products that the numerics allow), codes and
+indices of which several are right, and outputs that depend on another output (codes on a scale, weights on a choice)
+and are here compared with the definition's own.
 
 Test suites draw random normals and little else. On the cases of that class alone, without relations:
 """.splitlines()

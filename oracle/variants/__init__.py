@@ -4,6 +4,6 @@ Controls compute as honest float32 kernels do, each in an order or form of its o
 case. Mutants have one fault each: some case, or some relation, must refuse them. One file per family.
 """
 
-from oracle.variants.variant import SLACK, VARIANTS, Variant, control, mutant, slack, variants_of
+from oracle.variants.variant import VARIANTS, Variant, control, mutant, variants_of
 
-__all__ = ["SLACK", "VARIANTS", "Variant", "control", "mutant", "slack", "variants_of"]
+__all__ = ["VARIANTS", "Variant", "control", "mutant", "variants_of"]

@@ -11,7 +11,7 @@ import numpy as np
 from oracle.formats import Rounding, format_of, round_to
 from oracle.ops.quant_blocks import in_blocks, over_blocks
 from oracle.signature import Array
-from oracle.variants.arithmetic import F
+from oracle.variants.arithmetic import F, quotient
 from oracle.variants.kv_cache import STRAY, WRITERS
 from oracle.variants.kv_cache_quantised import STRAY_HERE, Steps
 from oracle.variants.quant import coded, divided, multiplied
@@ -81,7 +81,7 @@ def _tiled(style: Tiles) -> Callable[..., Any]:
         *, to: str, tile: str, least: float, **params: Any,
     ) -> Any:  # fmt: skip
         amax = np.max(in_blocks(style.size(latents.astype(F)), tile), axis=(1, 3), initial=0.0).astype(F)
-        scale = amax / F(style.largest(format_of(to).max))
+        scale = style.steps.over(amax, F(style.largest(format_of(to).max)))
         if style.odd_up:
             scale = np.where((slots % 2 == 1)[:, np.newaxis], np.nextafter(scale, F(np.inf)), scale)
         scale = np.maximum(scale, F(least)) if style.limited else scale
@@ -134,7 +134,7 @@ class Growing:
             at = np.flatnonzero(known & (slots // size == block))
             first = int((slots[at] % size).min())
             amax = np.max(self.size(new[at].astype(F)), axis=(0, 2), initial=0.0)
-            own = (np.maximum(amax, F(least)) if self.limited else amax) / largest
+            own = self.steps.over(np.maximum(amax, F(least)) if self.limited else amax, largest)
             own = np.nextafter(own, F(np.inf)) if self.odd_up and block % 2 else own
             before = old[:, block]
             after = np.maximum(before, own) if self.joined and (first or not self.begun_anew) else own
@@ -175,6 +175,9 @@ def _everywhere(kind: Any, name: str, flaw: str, steps: Steps) -> None:
         _register(kind, operator, name, flaw, function)
 
 
+_everywhere(
+    control, "as_promised", "Quotients are off by anything up to two ulps.", Steps(ratio=quotient, over=quotient)
+)
 for _name, _flaw, _write in WRITERS:
     if _name != "element_groups":
         _ratio = multiplied if _name in ("backwards", "two_halves") else divided

@@ -48,9 +48,6 @@ class Variant:
 VARIANTS: dict[tuple[str, str], Variant] = {}
 """Every variant by operator and name."""
 
-SLACK: dict[str, str] = {}
-"""By operator: why no control comes near the statistical tier, where a quarter of sigma makes none of them SUSPECT."""
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -62,13 +59,6 @@ def control(operator: str, **facts: Any) -> Decorator:
 def mutant(operator: str, **facts: Any) -> Decorator:
     """Register a function as a wrong variant of an operator; its docstring says what is wrong."""
     return _registered(operator, True, facts)
-
-
-def slack(operator: str, *, because: str) -> None:
-    """Write down why an operator's sigma cannot be a quarter of what it is, or why no control shows that it could."""
-    if operator in SLACK:
-        raise ValueError(f"the slack of {operator} is explained twice")
-    SLACK[operator] = because
 
 
 def _registered(operator: str, wrong: bool, facts: dict[str, Any]) -> Decorator:
