@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from math import isinf
+from math import inf, isinf
 from pathlib import Path
 
 from oracle.operator import OPERATORS, find_operator
@@ -148,7 +148,12 @@ def slack_table(found: dict[str, list[Trial]]) -> Table:
         entries = slacks(sorted(members, key=lambda trial: OPERATORS[name].dtypes.index(trial.dtype)))
         bounds = ", ".join(f"{entry.dtype} {number(entry.bound)}" for entry in entries)
         least = min(entry.sigma for entry in entries)
-        yield row([name, bounds, number(least) + ("*" if least > TIGHTENED else "")])
+        yield row([name, bounds, number(least) + ("*" if is_loose(members) else "")])
+
+
+def is_loose(members: Sequence[Trial]) -> bool:
+    """Whether no control of an operator would be SUSPECT with a quarter of sigma, though there is one."""
+    return TIGHTENED < min(entry.sigma for entry in slacks(members)) < inf
 
 
 def number(ratio: float) -> str:
@@ -163,7 +168,7 @@ def page(found: dict[str, list[Trial]], seeds: int) -> Iterator[str]:
     tiers = [killed_by(trial) for trial in every if trial.variant.wrong]
     versions = [f"{name} {environment()[name]}" for name in ("refsim", "numpy", "python") if name in environment()]
     drawn = f"seeds 0 to {seeds - 1}" if seeds > 1 else "seed 0"
-    loose = [name for name, members in found.items() if min(s.sigma for s in slacks(members)) > TIGHTENED]
+    loose = [name for name, members in found.items() if is_loose(members)]
     yield from f"""\
 # Can the judge be trusted?
 

@@ -71,6 +71,10 @@ def _room(sources: list[Array], results: list[Array], terms: int) -> float:
     sizes = sizes[~np.isnan(sizes) & (sizes > 0)]
     if not sizes.size or not np.isfinite(sizes).all() or sizes.min() < LEAST:
         return 1.0
+    for result in results:  # what is stored below the normal numbers has lost digits
+        size = np.abs(result.astype(np.float64))
+        if ((size > 0) & (size < format_of(result.dtype).min_normal)).any():
+            return 1.0
     largest = min(format_of(x.dtype).max for x in (*sources, *results))
     room = np.log2(min(largest, format_of("float32").max) / (sizes.max() * max(terms, 1)))
     return float(2.0 ** max(0, min(64, int(np.floor(room)) - 2)))

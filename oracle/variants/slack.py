@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 RESCALED = (
-    "errors that all weights of a row share, an online softmax's rescalings first of all, are added up; kernels rescale "
-    "less often than they may, and in a quotient by the sum of the weights such errors cancel, which running analysis "
-    "does not see"
+    "errors that all weights of a row share, an online softmax's rescalings first of all, are added up; kernels "
+    "rescale less often than they may, and in a quotient by the sum of the weights such errors cancel, which running "
+    "analysis does not see"
 )
 FEW_SCALES = (
     "a scale is one quotient, and a case has few: a control that is off by anything up to the promised two ulps comes "
@@ -30,10 +30,10 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
         "attention_varlen",
         "flash_attention",
         "logsumexp",
-        "merge_attention_states",
         "mla_decode",
         "mla_decode_quantised",
         "mla_prefill",
+        "moe_gate",
         "paged_attention_decode",
     ),
     FEW_SCALES: (
@@ -42,6 +42,9 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
         "quantise_nvfp4",
         "relu2_and_mul_dynamic_quant",
         "reshape_and_cache_per_block",
+        "reshape_and_cache_per_token",
+        "silu_and_mul_dynamic_quant",
+        "swiglu_with_limit_dynamic_quant",
     ),
     EXACT_SUMS: (
         "fused_experts_mxfp4",
@@ -52,14 +55,17 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
     PROMISED: (
         "causal_conv1d_update",
         "causal_conv1d_varlen",
-        "moe_gate",
+        "merge_attention_states",
+        "rope_frequencies",
+        "silu_and_mul",
     ),
     SHARED: (
         "attention_sinks_backward",
         "fused_experts_a8w8_block_scaled",
+        "fused_experts_w4a16",
         "fused_experts_w4a16_mxfp4",
         "fused_experts_with_shared",
-        "gated_delta_rule",
+        "selective_scan_varlen",
     ),
 }
 
