@@ -170,7 +170,9 @@ def _start(
     sys.stdout.flush()
     sys.stderr.flush()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads of numerical libraries are idle now
+        # Threads of numerical libraries are idle now; a worker calls NumPy only, not JAX, which warns of forks.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
         pid = os.fork()
     if pid:
         os.close(send)

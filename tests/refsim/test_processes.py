@@ -322,3 +322,30 @@ def test_wrong_numbers_are_refused():
     for processes in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="processes"):
             refsim.launch(halves, 4, 64, np.zeros(256, np.float32), processes=processes)
+
+
+def test_libraries_that_warn_of_forks_are_not_heard(tmp_path):
+    """JAX does, of every fork after it was imported."""
+    (tmp_path / "script.py").write_text(
+        textwrap.dedent("""
+        import os, warnings
+        import numpy as np
+        from numba import cuda
+        import refsim
+
+        os.register_at_fork(before=lambda: warnings.warn("os.fork() was called", RuntimeWarning))
+
+        def ones(out):
+            out[cuda.grid(1)] = 1
+
+        out = np.zeros(256)
+        report = refsim.launch(ones, 4, 64, out, processes=2)
+        print(report.processes, out.sum())
+        """)
+    )
+    root = str(Path(refsim.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "script.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": root},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("2 256.0\n", "")
