@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from oracle.cases import LAYOUTS
+from refsim.command_arguments import folder_named
 from refsim.conformance.backends import UsageError, load_backend
 from refsim.conformance.backends.library import DEVICES, LibraryBackend
 from refsim.conformance.backends.loading import GROUP
@@ -39,15 +41,16 @@ def backend() -> None:
 @backend.command()
 @click.argument("name")
 @click.option(
-    "--folder", type=click.Path(path_type=Path), default=Path(), help="Where the files go; here, if not given."
+    "--folder", type=folder_named, metavar="FOLDER", default=".", help="Where the files go; here, if not given."
 )
 def init(name: str, folder: Path) -> None:
     """Write NAME.py, an adapter with softmax filled in, and test_NAME.py; nothing is overwritten."""
     adapter, test = write_skeleton(name, folder)
+    spec = shlex.quote(f"{adapter}:backend")
     click.echo(
         f"wrote {adapter} and {test}\n"
-        f"judge it:  refsim check softmax --backend {adapter}:backend\n"
-        f"progress:  refsim check --profile core --profile dense-llm --backend {adapter}:backend\n"
+        f"judge it:  refsim check softmax --backend {spec}\n"
+        f"progress:  refsim check --profile core --profile dense-llm --backend {spec}\n"
         f'install:   [project.entry-points."{GROUP}"] {name} = "{name}:backend"'
     )
 

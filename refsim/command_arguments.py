@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import traceback
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 
@@ -18,6 +19,13 @@ from refsim.operator_commands import all_operators
 NOTHING_JUDGED = 3
 # bfloat16 is judged where it is asked for: neither NumPy nor Numba has it as a type of its own.
 DEFAULT_DTYPES = ("float16", "float32", "float64")
+
+
+def folder_named(text: str) -> Path:
+    """The folder that an option names, there or not; an empty text would be the current one, and ``-`` is no folder."""
+    if text in ("", "-"):
+        raise click.BadParameter(f"{text!r} names no folder; give its path (./- for one called -)")
+    return Path(text)
 
 
 def chosen_operators(names: Sequence[str]) -> list[Operator]:

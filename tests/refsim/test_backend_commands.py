@@ -1,6 +1,7 @@
 """``refsim backends``, ``refsim backend init``, and profiles as a measure of progress."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -53,6 +54,55 @@ def test_nothing_is_overwritten(tmp_path):
     assert "exists already and is not overwritten" in result.output
     assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
     assert (tmp_path / "test_mine.py").read_text(encoding="utf-8") == "kept"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("class", "is a keyword of Python; choose another, such as my_class"),
+        ("None", "is a keyword of Python"),
+        ("conftest", "pytest or Python takes for a file of its own kind"),
+        ("test_x", "pytest or Python takes for a file of its own kind"),
+        ("__init__", "pytest or Python takes for a file of its own kind; choose another, such as my_init"),
+        ("json", "a module that Python finds already"),
+        ("numpy", "a module that Python finds already"),
+        ("refsim", "a module that Python finds already"),
+        ("sys", "a module that Python finds already (built-in)"),
+        ("numba", "that of an installed backend"),
+    ],
+)
+def test_a_name_that_means_something_else_already(tmp_path, name, why):
+    result = CliRunner().invoke(main, ["backend", "init", name, "--folder", str(tmp_path)])
+    assert result.exit_code == 2
+    assert why in " ".join(result.output.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_cannot_be_written_are_wrong_usage(tmp_path):
+    (tmp_path / "mine.py").symlink_to(tmp_path / "nowhere")
+    for name, folder, why in (
+        ("mine", str(tmp_path), "exists already and is not overwritten"),
+        ("a" * 300, str(tmp_path), "cannot be written to"),
+        ("a" * 248, str(tmp_path), "cannot be written to"),  # the adapter can be; its test cannot
+        ("other", "/proc", "cannot be written to /proc"),
+        ("other", str(tmp_path / "mine.py"), "no such folder"),
+        ("other", "", "'' names no folder"),
+    ):
+        result = CliRunner().invoke(main, ["backend", "init", name, "--folder", folder])
+        assert result.exit_code == 2, (name, folder, result.output)
+        assert why in " ".join(result.output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_the_commands_can_be_pasted_from_any_folder(tmp_path):
+    folder = tmp_path / "sp ace"
+    folder.mkdir()
+    result = CliRunner().invoke(main, ["backend", "init", "mine", "--folder", str(folder)])
+    line = next(line for line in result.stdout.splitlines() if line.startswith("judge it:"))
+    words = shlex.split(line.removeprefix("judge it:"))
+    assert words == ["refsim", "check", "softmax", "--backend", f"{folder}/mine.py:backend"]
+    judged = CliRunner().invoke(main, [*words[1:], "--dtype", "float32", "--cases", "8"])
+    assert judged.exit_code == 0, judged.output
 
 
 @pytest.mark.parametrize("name", ["my-device", "1st", "a.b"])

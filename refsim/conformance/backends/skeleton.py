@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import keyword
+import os
+import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from refsim.conformance.backends.backend import UsageError
+from refsim.conformance.backends.loading import GROUP
 
 ADAPTER = '''"""Backend {name} for refsim: each operator as a user of {name} would write it."""
 
@@ -76,18 +82,45 @@ def write_skeleton(name: str, folder: Path) -> tuple[Path, Path]:
     Raises
     ------
     UsageError
-        The name is no Python name, or one of the files is there already; then nothing is written.
+        The name is none for a module of one's own, one of the files is there already, or they cannot be written; then
+        nothing is written.
     """
     if not name.isidentifier():
         raise UsageError(f"backend name {name!r} must be a Python name, such as my_device")
-    if not folder.is_dir():
-        raise UsageError(f"no such folder: {folder}")
     adapter, test = folder / f"{name}.py", folder / f"test_{name}.py"
-    for path in (adapter, test):
-        if path.exists():
-            raise UsageError(f"{path} exists already and is not overwritten; choose another name or --folder")
     title = "".join(word.capitalize() for word in name.split("_"))
-    for path, template in ((adapter, ADAPTER), (test, TEST)):
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template.format(name=name, title=title))
+    written: list[Path] = []
+    try:
+        if not folder.is_dir():
+            raise UsageError(f"no such folder: {folder}")
+        for path in (adapter, test):
+            if os.path.lexists(path):
+                raise UsageError(f"{path} exists already and is not overwritten; choose another name or --folder")
+        if taken := _taken(name):
+            raise UsageError(f"backend name {name!r} is {taken}; choose another, such as my_{name.strip('_')}")
+        for path, template in ((adapter, ADAPTER), (test, TEST)):
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(template.format(name=name, title=title))
+    except OSError as error:
+        for path in written:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        text = f"{adapter.name} and {test.name} cannot be written to {folder.absolute()}: {error.strerror}"
+        raise UsageError(f"{text}; choose another name or --folder") from error
     return adapter, test
+
+
+def _taken(name: str) -> str:
+    """What a name means already, to Python, pytest or refsim; empty if nothing."""
+    if keyword.iskeyword(name):
+        return "a keyword of Python"
+    if name == "conftest" or name.startswith(("test_", "__")) or name.endswith("_test"):
+        return "one that pytest or Python takes for a file of its own kind"
+    if name in entry_points(group=GROUP).names:
+        return "that of an installed backend"
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, None)
+        if spec is not None and spec.origin is not None:  # without, a folder that only could be a package
+            return f"that of a module that Python finds already ({spec.origin})"
+    return ""
