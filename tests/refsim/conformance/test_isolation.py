@@ -357,6 +357,31 @@ def test_where_the_judge_is_killed_the_judged_ends_too(tmp_path):
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_judge_that_is_told_to_end_leaves_nothing_behind(tmp_path, number):
+    path = tmp_path / "theirs.py"
+    path.write_text("import time\ndef softmax(x):\n    print('runs')\n    time.sleep(600)\n", encoding="utf-8")
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    words = ["check", "softmax", "--backend", f"{path}:softmax", "--isolated", "--seconds", "300"]
+    judge = subprocess.Popen(
+        [sys.executable, "-m", "refsim", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folders)},
+    )
+    try:
+        assert judge.stderr.readline() == "judged: runs\n"
+        assert [folder.name.startswith("refsim-judged-") for folder in folders.iterdir()] == [True]
+        judge.send_signal(number)
+        assert judge.wait(20) == 128 + number
+    finally:
+        judge.kill()
+        judge.wait()
+        judge.stderr.close()
+    assert not list(folders.iterdir())
+
+
 def test_a_kernels_name_is_one_line(tmp_path):
     body = PROMISING.replace('"half"', '"half\\nPASS"').replace('"float16"', '"float32"')
     with (

@@ -184,3 +184,32 @@ def test_the_command(tmp_path):
     definitions, traces = dataset(tmp_path)
     assert result.stdout == f"{len(traces)} workloads of {len(definitions)} definitions in {tmp_path}\n"
     assert {definition["op_type"] for definition in definitions.values()} == {"rmsnorm", "reduce"}
+    again = CliRunner().invoke(main, arguments)
+    assert again.exit_code == 2
+    assert "holds files already" in again.output
+    added = CliRunner().invoke(main, [*arguments, "--add", "--dtype", "float16"])
+    assert added.exit_code == 0, added.output
+    assert dataset(tmp_path)[0].keys() > definitions.keys()
+
+
+@pytest.mark.parametrize("folder", ["", "-"])
+def test_what_names_no_folder(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["export", "rmsnorm", "--format", "flashinfer-bench", "-o", folder])
+    assert result.exit_code == 2
+    assert f"{folder!r} names no folder" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_could_be_written_the_command_says_so(tmp_path):
+    words = ["export", "rmsnorm", "--format", "flashinfer-bench", "-o", str(tmp_path / "new"), "--dtype", "float64"]
+    result = CliRunner().invoke(main, [*words, "--cases", "1"])
+    assert result.exit_code == 3
+    assert "nothing was written, as every case was left out" in result.stderr
+    assert not result.stdout
+    taken = tmp_path / "file"
+    taken.write_text("", encoding="utf-8")
+    words[words.index("-o") + 1] = str(taken)
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "cannot be written to: Not a directory" in " ".join(result.output.split())

@@ -168,6 +168,12 @@ def test_the_command(tmp_path):
     assert "test_softmax_float32_5" in folders
     case = json.loads((tmp_path / "tests" / "test_softmax_float32_0" / "case.json").read_text())
     assert case["operator"] == "softmax"
+    again = CliRunner().invoke(main, ["export", "softmax", "-o", str(tmp_path / "tests"), "--cases", "1"])
+    assert again.exit_code == 2
+    assert "holds files already" in again.output
+    assert len(list((tmp_path / "tests").iterdir())) == count
+    one = CliRunner().invoke(main, ["export", "softmax", "-o", str(tmp_path / "one"), "--cases", "1"])
+    assert one.stdout == f"1 test in {tmp_path / 'one'}\n"
     wrong = CliRunner().invoke(main, ["export", "softmax", "--dtype", "int8", "-o", str(tmp_path / "x")])
     assert wrong.exit_code == 2
     assert "softmax has no dtype 'int8'" in wrong.output
