@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +27,7 @@ from oracle.signature import (
     outputs_of,
     signature_of,
 )
+from oracle.suggestions import suggestion
 
 Check = Callable[[Mapping[str, int], Mapping[str, Any]], "str | None"]
 
@@ -376,7 +376,6 @@ def find_operator(name: str) -> Operator:
     import oracle.ops  # noqa: F401  registers every family
 
     if name not in OPERATORS:
-        near = difflib.get_close_matches(name, OPERATORS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known operators: {', '.join(sorted(OPERATORS))}"
+        hint = suggestion(name, sorted(OPERATORS), "known operators")
         raise UnknownOperatorError(f"unknown operator {name!r}; {hint}")
     return OPERATORS[name]

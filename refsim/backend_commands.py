@@ -13,6 +13,7 @@ import click
 from oracle.cases import LAYOUTS
 from refsim.command_arguments import folder_named
 from refsim.conformance.backends import UsageError, load_backend
+from refsim.conformance.backends.answers import capabilities_of
 from refsim.conformance.backends.library import DEVICES, LibraryBackend
 from refsim.conformance.backends.loading import GROUP
 from refsim.conformance.backends.skeleton import write_skeleton
@@ -59,6 +60,7 @@ def described(name: str, spec: str) -> dict[str, Any]:
     """What a backend covers, as JSON values."""
     try:
         loaded = load_backend(spec, [], "sim:sm_90")
+        served = capabilities_of(loaded)
     except UsageError as error:
         return {"name": name, "available": False, "reason": str(error), "operators": []}
     if isinstance(loaded, LibraryBackend):
@@ -68,7 +70,7 @@ def described(name: str, spec: str) -> dict[str, Any]:
         ]
     else:
         rows: dict[tuple[str, str], list[str]] = {}
-        for one in loaded.capabilities():
+        for one in served:
             rows.setdefault((one.operator, one.kernel), []).append(one.dtype)
         layouts = list(getattr(loaded, "layouts", LAYOUTS))
         operators = [

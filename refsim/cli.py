@@ -22,6 +22,7 @@ from refsim.backend_commands import backend as backend_group
 from refsim.backend_commands import backends
 from refsim.command_arguments import backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, Capability, UsageError
+from refsim.conformance.backends.answers import capabilities_of
 from refsim.conformance.backends.kernels import KernelBackend
 from refsim.conformance.isolation import Limits
 from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, isolation_options, secret_seed
@@ -310,7 +311,7 @@ def _progress(backend: Backend, operators: Sequence[str], dtypes: Sequence[str],
     if not console.is_terminal:
         yield None
         return
-    rows = [row for row in backend.capabilities() if row.operator in operators and row.dtype in dtypes]
+    rows = [row for row in capabilities_of(backend) if row.operator in operators and row.dtype in dtypes]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(rows) * count)

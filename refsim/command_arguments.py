@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
+import os
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from oracle.operator import Operator, UnknownOperatorError, find_operator
 from oracle.signature import FLOAT_DTYPES, InputError
+from oracle.suggestions import suggestion
 from refsim.conformance.backends import Backend, UsageError, load_backend
 from refsim.conformance.backends.loading import require_device
+from refsim.errors import brief
 from refsim.operator_commands import all_operators
 
 NOTHING_JUDGED = 3
@@ -40,9 +43,7 @@ def chosen_dtypes(names: Sequence[str], records: Sequence[Operator]) -> list[str
     known = list(dict.fromkeys((*FLOAT_DTYPES, *(dtype for record in all_operators() for dtype in record.dtypes))))
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known dtypes: {', '.join(known)}"
-            raise UsageError(f"unknown dtype {name!r}; {hint}")
+            raise UsageError(f"unknown dtype {name!r}; {suggestion(name, known, 'known dtypes')}")
     if names:
         return list(dict.fromkeys(names))
     narrow = (dtype for record in records for dtype in record.dtypes if dtype not in FLOAT_DTYPES)
@@ -59,15 +60,36 @@ def backend_on(spec: str, records: Sequence[Operator], device: str) -> Backend:
 def reported(debug: bool) -> Iterator[None]:
     """Turn errors into one paragraph and an exit status; with ``debug``, the traceback too."""
     try:
-        yield
+        with _hard_exits_raise():
+            yield
     except (UsageError, UnknownOperatorError, InputError) as error:
         if debug:
             traceback.print_exc()
         raise click.UsageError(str(error)) from error
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too, whose status would be taken for a verdict
         if debug:
-            raise
-        click.echo(f"Error: refsim itself failed: {type(error).__name__}: {error}; run again with --debug", err=True)
+            traceback.print_exc()
+        advice = "" if debug else "; run again with --debug"
+        click.echo(f"Error: refsim itself failed: {brief(error)}{advice}", err=True)
         raise click.exceptions.Exit(NOTHING_JUDGED) from error
+
+
+@contextlib.contextmanager
+def _hard_exits_raise() -> Iterator[None]:
+    """Make ``os._exit`` raise SystemExit in this process, so that what is judged does not end its judge."""
+    leave, judge = os._exit, os.getpid()
+
+    def raising(status: int) -> NoReturn:
+        if os.getpid() != judge:  # a fork ends as it wants to
+            leave(status)
+        raise SystemExit(f"os._exit({status!r}) was called")
+
+    vars(os)["_exit"] = raising
+    try:
+        yield
+    finally:
+        vars(os)["_exit"] = leave

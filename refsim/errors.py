@@ -32,7 +32,9 @@ def brief(error: BaseException) -> str:
     """Type, text and line of an error, in one line; also of an error that cannot say what it is."""
     try:
         text = " ".join(str(error).split())
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # SystemExit too
         text = "(its text cannot be had)"
     at = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
     return f"{type(error).__name__}: {text}{at}" if text else type(error).__name__

@@ -20,6 +20,7 @@ import click
 
 from refsim.command_arguments import NOTHING_JUDGED, backend_on, chosen_dtypes, chosen_operators, reported
 from refsim.conformance.backends import Backend, UsageError
+from refsim.conformance.backends.answers import capabilities_of, numerics_of
 from refsim.conformance.environment import environment
 from refsim.conformance.fuzz.profiles import PROFILES, duration
 from refsim.conformance.isolation import Limits
@@ -149,10 +150,10 @@ def fuzz(
                 else:
                     judged = backend_on(backend, records, device)
                 rows = [
-                    Row(row, judged.numerics(row.operator, row.kernel, row.dtype).name)
+                    Row(row, numerics_of(judged, row).name)
                     for name in names
                     for dtype in wanted
-                    for row in judged.capabilities()
+                    for row in capabilities_of(judged)
                     if (row.operator, row.dtype) == (name, dtype)
                 ]
                 if not rows:

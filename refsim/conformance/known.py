@@ -7,7 +7,6 @@ day on which each entry ends.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 from oracle.cases import LAYOUTS, Case
 from oracle.cases.recipes import recipe_of
 from oracle.operator import OPERATORS, find_operator
+from oracle.suggestions import suggestion
 from refsim.conformance.backends.backend import Capability, UsageError
 from refsim.conformance.verdicts import Deviation, Verdict
 
@@ -222,5 +222,4 @@ def _require_known(patterns: Mapping[str, Sequence[str]], where: str) -> None:
 
 
 def _near(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return suggestion(word, known, "known")

@@ -19,6 +19,7 @@ from oracle.cases.recipes import recipe_of
 from oracle.numerics import Numerics
 from oracle.operator import find_operator
 from oracle.relations import Relation, relations_of
+from refsim.conformance.backends.answers import capabilities_of, numerics_of, run_of
 from refsim.conformance.backends.backend import Backend, Capability, Refused, RunResult
 from refsim.conformance.environment import environment
 from refsim.conformance.judge import Judge, Judgement
@@ -123,8 +124,13 @@ def check(
     -------
     Report
         One row per operator × kernel × dtype, operators in the order given.
+
+    Raises
+    ------
+    UsageError
+        The backend's name, device, ``capabilities()`` or ``numerics()`` is not what the interface says.
     """
-    capabilities = backend.capabilities()
+    capabilities = capabilities_of(backend)
     known = known or KnownDeviations(())
     results = []
     for operator in operators:
@@ -139,7 +145,7 @@ def check(
             drawn = [*drawn, *(make_cases(operator, dtype, fresh, secrets.randbelow(2**31)) if fresh else ())]
             by_numerics: dict[str, list[Prepared]] = {}
             for row in rows:
-                numerics = backend.numerics(row.operator, row.kernel, row.dtype)
+                numerics = numerics_of(backend, row)
                 prepared = by_numerics.setdefault(numerics.name, [])
                 if not prepared:
                     prepared.extend(prepare(drawn, numerics))
@@ -272,6 +278,10 @@ def _refused(backend: Backend, row: Capability, item: Prepared, why: str) -> Out
             _run(backend, row, inputs, item.params)
         except Refused:
             pass
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever it raises is its own fault
+            return _raised(item.case, error)
         else:
             text = f"refused ({why}), but not where the floating-point inputs of the same case hold other values"
             return _fails(item, "refusal", text)
@@ -319,7 +329,7 @@ def _run(backend: Backend, row: Capability, inputs: Mapping[str, Any], params: M
     """One run; what it prints goes to stderr, and NumPy's warnings about hard values are not its caller's concern."""
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return backend.run(row.operator, row.kernel, dict(inputs), dict(params))
+        return run_of(backend, row.operator, row.kernel, inputs, params)
 
 
 def _run_on_others(backend: Backend, row: Capability, item: Prepared, inputs: Mapping[str, Any]) -> None:

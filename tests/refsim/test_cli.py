@@ -10,9 +10,11 @@ import sys
 import time
 
 import pytest
+from click.exceptions import Exit
 from click.testing import CliRunner
 
 from refsim.cli import main
+from refsim.command_arguments import reported
 
 MINE = """
 import numpy as np
@@ -155,6 +157,8 @@ def test_debug_shows_the_traceback(mine):
     [
         (["check", "rmsnrom"], "unknown operator 'rmsnrom'; did you mean 'rmsnorm'?"),
         (["check", "--dtype", "float23"], "unknown dtype 'float23'; did you mean 'float32'?"),
+        (["check", "RMSNORM"], "unknown operator 'RMSNORM'; did you mean 'rmsnorm'?"),
+        (["check", "--dtype", "FLOAT32"], "unknown dtype 'FLOAT32'; did you mean 'float32'?"),
         (["check", "--dtype", "quux"], "unknown dtype 'quux'; known dtypes: float16"),
         (["check", "--device", "sim:sm_9"], "unknown device 'sim:sm_9'; simulated devices are sim:sm_90"),
         (["check", "--device", "cuda"], "unknown device 'cuda'; give sim:NAME or cuda:NUMBER"),
@@ -415,6 +419,45 @@ def test_errors_of_any_kind_are_the_judged_function_s_own(tmp_path):
         result = run("check", "rmsnorm", "--backend", f"{path}:{name}", "--cases", "2", "--dtype", "float32")
         assert result.exit_code == 1, result.output
         assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("leaving", 1, "raised SystemExit: os._exit(0) was called"),
+        ("mute", 1, "raised Mute: (its text cannot be had)"),
+        ("backend", 2, "capabilities() raised SystemExit: 0"),
+        ("absent", 2, "asking for 'absent' raised SystemExit: 0"),
+        ("at_import", 2, "cannot be imported: SystemExit: os._exit(0) was called"),
+        ("Touchy", 2, "Touchy cannot be looked at: SystemExit: 0"),
+    ],
+)
+def test_what_is_judged_cannot_leave_with_a_status_of_its_own(tmp_path, name, code, words):
+    path = tmp_path / "leaving.py"
+    path.write_text(
+        "import os\n"
+        "class Mute(Exception):\n    def __str__(self): raise SystemExit(0)\n"
+        "def leaving(x, weight): os._exit(0)\n"
+        "def mute(x, weight): raise Mute\n"
+        "class Backend:\n    name = device = 'leaving'\n"
+        "    def capabilities(self): raise SystemExit(0)\n    def numerics(self): pass\n    def run(self): pass\n"
+        "backend = Backend()\n"
+        "class Meta(type):\n    def __getattr__(self, name): raise SystemExit(0)\n"
+        "class Touchy(metaclass=Meta): pass\n"
+        "def __getattr__(name): raise SystemExit(0)\n" + ("os._exit(0)\n" if name == "at_import" else "")
+    )
+    leave = os._exit
+    words_given = ["check", "rmsnorm", "--backend", f"{path}:{name}", "--cases", "2", "--dtype", "float32"]
+    result = run(*words_given)
+    assert (result.exit_code, os._exit) == (code, leave), result.output
+    assert words in " ".join(result.output.split())
+
+
+def test_a_status_of_an_exit_that_nobody_caught_is_no_verdict(capsys):
+    with pytest.raises(Exit) as caught, reported(debug=False):
+        raise SystemExit(0)
+    assert caught.value.exit_code == 3
+    assert "refsim itself failed: SystemExit: 0; run again with --debug" in capsys.readouterr().err
 
 
 def test_a_dtype_is_named_by_what_is_wrong_with_it(tmp_path):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from oracle.operator import Operator
+from oracle.suggestions import nearest, suggestion
 from refsim.conformance.backends.backend import Backend, UsageError
 from refsim.conformance.backends.functions import FunctionBackend, launched, takes_launcher
 from refsim.conformance.backends.kernels import KernelBackend
@@ -25,6 +25,7 @@ from refsim.library import Kernel
 
 GROUP = "refsim.backends"
 REAL_DEVICE = re.compile(r"cuda:\d+")
+DEFINES_BACKEND = re.compile(rb"^(?:def |class )?backend\b", re.MULTILINE)
 FORMS = "give an installed backend, file.py:attribute or module:attribute"
 
 
@@ -50,23 +51,15 @@ def load_backend(spec: str, operators: Sequence[Operator], device: str) -> Backe
     installed = {entry.name: entry for entry in entry_points(group=GROUP)}
     if spec in installed:
         found = _load_entry(installed[spec])
-        return as_backend(found, spec, operators, device)
+        return _made(found, spec, operators, device)
     module_name, colon, attribute = spec.rpartition(":")
     if (module_name if colon else attribute).endswith(".py") and not (colon and attribute):
         raise UsageError(f"backend {spec!r} names a file only; name what to judge in it, too: {spec.rstrip(':')}:NAME")
     if not colon or not module_name or not attribute:
-        near = (
-            [f"{spec}.py:backend"] if Path(f"{spec}.py").is_file() else difflib.get_close_matches(spec, installed, n=1)
-        )
-        hint = f"did you mean {near[0]!r}?" if near else f"installed: {', '.join(sorted(installed)) or 'none'}"
-        raise UsageError(f"unknown backend {spec!r}; {hint}; or {FORMS}")
+        raise UsageError(f"unknown backend {spec!r}; {_meant(spec, installed)}; or {FORMS}")
     is_file = module_name.endswith(".py")
     module = _module_from_file(Path(module_name)) if is_file else _module(module_name, spec)
-    found = getattr(module, attribute, None)
-    if found is None:
-        near = difflib.get_close_matches(attribute, vars(module), n=1)
-        raise UsageError(f"{module_name} has no {attribute!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-    return as_backend(found, spec, operators, device)
+    return _made(_attribute(module, attribute, module_name), spec, operators, device)
 
 
 def require_device(device: str) -> None:
@@ -106,6 +99,37 @@ def as_backend(found: Any, name: str, operators: Sequence[Operator], device: str
     if takes_launcher(found):
         return launched(found, operators[0], name, device)
     return FunctionBackend(found, operators[0], name)
+
+
+def _meant(spec: str, installed: Iterable[str]) -> str:
+    """What a name of a backend was probably meant for: a file of that name that is here, or an installed one."""
+    file = Path(f"{spec}.py")
+    if not file.is_file():
+        return suggestion(spec, sorted(installed), "installed")
+    if DEFINES_BACKEND.search(file.read_bytes()):
+        return f"did you mean '{file}:backend'?"
+    return f"to judge what is in {file}, name it, too: {file}:NAME"
+
+
+def _made(found: Any, spec: str, operators: Sequence[Operator], device: str) -> Backend:
+    try:
+        return as_backend(found, spec, operators, device)
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # of the object's own attributes, SystemExit too
+        raise UsageError(f"{spec} cannot be looked at: {brief(error)}") from error
+
+
+def _attribute(module: ModuleType, name: str, module_name: str) -> Any:
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        near = nearest(name, vars(module))
+        raise UsageError(f"{module_name} has no {name!r}" + (f"; did you mean {near!r}?" if near else "")) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of the module's own __getattr__, SystemExit too
+        raise UsageError(f"{module_name}: asking for {name!r} raised {brief(error)}") from error
 
 
 def _load_entry(entry: EntryPoint) -> Any:

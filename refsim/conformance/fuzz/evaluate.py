@@ -12,6 +12,7 @@ from oracle.cases import Case
 from oracle.operator import find_operator
 from oracle.relations import Relation, relations_of
 from refsim.conformance.backends import Backend, Capability, load_backend
+from refsim.conformance.backends.answers import numerics_of
 from refsim.conformance.judge import Judge
 from refsim.conformance.runner import REPEAT_EVERY, Outcome, Prepared, run_case
 
@@ -78,7 +79,7 @@ def _loaded(spec: str, operators: tuple[str, ...], device: str) -> Backend:
 def evaluate(backend: Backend, row: Capability, case: Case, thorough: bool) -> Outcome:
     """Run a case and judge it. What is not run on every case (a second run, a relation) is chosen by its seed."""
     record = find_operator(case.operator)
-    numerics = backend.numerics(row.operator, row.kernel, row.dtype)
+    numerics = numerics_of(backend, row)
     params = record.signature.complete(case.params)
     judges = tuple(Judge(expected) for expected in record.expect(case.inputs(), params, numerics))
     item = Prepared(case, params, numerics, judges, {})

@@ -18,6 +18,7 @@ import numpy as np
 from oracle.numerics import NUMERICS, Numerics
 from oracle.operator import OPERATORS, find_operator
 from refsim.conformance.backends import Backend, Refused, load_backend
+from refsim.conformance.backends.answers import capabilities_of, numerics_of, run_of
 from refsim.conformance.isolation import landlock
 from refsim.conformance.isolation.frames import Closed, receive, send
 from refsim.conformance.isolation.keeper import fork_under_a_keeper
@@ -48,19 +49,15 @@ def main(requests: int, answers: int, shared: int, life: int, folder: str) -> No
     _poison_fresh_arrays()
     try:
         backend = _load(header, Path(folder))
-        rows = [
-            (row.operator, row.kernel, row.dtype)
-            for row in backend.capabilities()
-            if row.operator in header["operators"]
-        ]
-        promises = [backend.numerics(*row) for row in rows]
+        rows = [row for row in capabilities_of(backend) if row.operator in header["operators"]]
+        promises = [numerics_of(backend, row) for row in rows]
     except BaseException as error:  # whatever loading raises is the judged code's own
         send(answers, {"number": number, "status": "raised", "text": brief(error)})
         return
     described = {
         "status": "ok",
         "device": backend.device,
-        "rows": rows,
+        "rows": [(row.operator, row.kernel, row.dtype) for row in rows],
         "numerics": [one.name for one in promises],
         "freedoms": freedoms(promises),
     }
@@ -118,7 +115,7 @@ def _run(backend: Backend, header: Mapping[str, Any], shared: int) -> tuple[dict
     present = mapped(shared, header["inputs"])
     inputs = {name: present.get(name) for name in header["names"]}
     with np.errstate(all="ignore"):
-        result = backend.run(header["operator"], header["kernel"], dict(inputs), header["params"])
+        result = run_of(backend, header["operator"], header["kernel"], inputs, header["params"])
     described: list[dict[str, Any]] = []
     content = []
     for output in result.outputs:

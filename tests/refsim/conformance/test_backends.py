@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from oracle.operator import find_operator
-from refsim.conformance import FunctionBackend, KernelBackend, Refused, UsageError, load_backend
+from refsim.conformance import (
+    Capability,
+    FunctionBackend,
+    KernelBackend,
+    Refused,
+    RunResult,
+    UsageError,
+    Verdict,
+    check,
+    load_backend,
+    promised,
+)
 from refsim.conformance.backends.functions import Call
 from refsim.conformance.backends.loading import as_backend
 from refsim.library import Kernel
@@ -189,3 +200,90 @@ def test_numerics_by_name():
     wrong = Kernel("k", ("sum",), ("float32",), lambda *arguments: (), numerics={"float32": "sloppy"})
     with pytest.raises(UsageError, match="unknown numerics 'sloppy'; known: float64"):
         KernelBackend("mine", [wrong]).numerics("sum", "k", "float32")
+
+
+def test_a_name_of_a_file_is_suggested_with_what_is_in_it(source, monkeypatch):
+    monkeypatch.chdir(source.parent)
+    (source.parent / "served.py").write_text("backend = None\n")
+    for spec, words in (
+        (source.stem, f"name it, too: {source.name}:NAME"),
+        ("served", "did you mean 'served.py:backend'?"),
+        ("served.py:backend", "is of type NoneType"),
+        ("TORCH", "did you mean 'torch'?"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            load(spec)
+        assert words in str(caught.value)
+
+
+class Answering:
+    """A backend that answers as it is told to; what is an exception is raised."""
+
+    def __init__(self, name="answering", device="host", rows=None, numerics=None, result=None, **others):
+        self.name, self.device = name, device
+        self.rows = [Capability("rmsnorm", "one", "float32")] if rows is None else rows
+        self.promise = promised("float32") if numerics is None else numerics
+        self.result = result
+        vars(self).update(others)
+
+    def capabilities(self):
+        return said(self.rows)
+
+    def numerics(self, operator, kernel, dtype):
+        return said(self.promise)
+
+    def run(self, operator, kernel, inputs, params):
+        return said(self.result)
+
+
+def said(answer):
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ({"name": 5}, "name is 5, a value of type int; it must be a text"),
+        ({"name": None}, "name is None, None; it must be a text"),
+        ({"device": None}, "device is None, None; it must be a text"),
+        ({"facts": 5}, "facts is 5, a value of type int; it must be a dict of texts"),
+        ({"layouts": "strided"}, "layouts is 'strided', a value of type str; it must be a list"),
+        ({"options": [5]}, "options is [5], a value of type list; it must be a tuple of words"),
+        ({"rows": ()}, None),
+        ({"rows": "no"}, "capabilities() returned a value of type str; it must return a list of"),
+        ({"rows": ["rmsnorm"]}, "capabilities() lists 'rmsnorm'; it must return a list of"),
+        ({"rows": [Capability("rmsnorm", None, "float32")]}, "kernel=None, dtype='float32'); it must return"),
+        ({"rows": RuntimeError("so")}, "capabilities() raised RuntimeError: so; it must return"),
+        ({"rows": SystemExit(0)}, "capabilities() raised SystemExit: 0; it must return"),
+        ({"capabilities": [1]}, "capabilities() raised TypeError: 'list' object is not callable; it must return"),
+        ({"numerics": "float32"}, "numerics('rmsnorm', 'one', 'float32') returned a value of type str; it must return"),
+        ({"numerics": KeyError("n")}, "numerics('rmsnorm', 'one', 'float32') raised KeyError: 'n'; it must return"),
+    ],
+)
+def test_a_backend_that_says_of_itself_what_it_must_not_is_wrong_usage(answers, words):
+    if words is None:
+        assert check(Answering(**answers), ["rmsnorm"], ["float32"], count=1).results == ()
+        return
+    with pytest.raises(UsageError) as caught:
+        check(Answering(**answers), ["rmsnorm"], ["float32"], count=1)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (None, "run() returned None; it must return a refsim.conformance.RunResult"),
+        ((), "run() returned a value of type tuple; it must return a refsim.conformance.RunResult"),
+        ("x", "run() returned a value of type str; it must return a refsim.conformance.RunResult"),
+        (RunResult(None), "run() returned outputs of type NoneType; give a list or tuple"),
+        (RunResult((), findings=["odd"]), "run() returned findings ['odd']; give a list or tuple of refsim.Finding"),
+        (RunResult((), deterministic=[]), "run() returned deterministic=[]; give True or False"),
+        (RunResult((), misconduct=5), "run() returned misconduct 5; give None, or its reason and message"),
+    ],
+)
+def test_a_run_that_returns_what_it_must_not_is_an_error_of_its_row(result, words):
+    (row,) = check(Answering(result=result), ["rmsnorm"], ["float32"], count=2).results
+    assert row.verdict is Verdict.ERROR
+    assert words in row.reason
