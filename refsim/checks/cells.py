@@ -99,8 +99,10 @@ def _axes(values: Any) -> list[tuple[int, int]] | None:
     while len(values) > 1:
         steps = values[1:] - values[:-1]
         step = int(steps[0])
-        breaks = np.flatnonzero(steps != step)
-        extent = int(breaks[0]) + 1 if len(breaks) else len(values)
+        uneven = steps != step
+        extent = int(uneven.argmax()) + 1 if uneven.any() else len(values)
+        if extent == len(values) and step >= 0:
+            return [(extent, step), *inner[::-1]]
         if step < 0 or len(values) % extent or len(inner) == MOST_DIMS // 2:
             return None
         parts = values.reshape(-1, extent)

@@ -43,8 +43,10 @@ class GlobalShadow:
         """Granules touched by each lane: one entry for each granule of an element."""
         per_element = view.data.dtype.itemsize // view.memory.granule
         step = view.data.strides[0] // view.memory.granule  # fields of records lie closer than their size
-        first = (address * step if step > 1 else address) + view.base
-        return [located(lanes, first + part) for part in range(per_element)]
+        first = address * step if step > 1 else address
+        if view.base:
+            first = first + view.base
+        return [located(lanes, first + part if part else first) for part in range(per_element)]
 
     def _current(self, tag: Any) -> Any:
         """Tags of accesses since the last barrier of the whole grid; 0 for others."""
