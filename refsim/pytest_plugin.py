@@ -19,13 +19,15 @@ DTYPE = "refsim_dtype"
 RESULT = "refsim_result"  # attribute of a test report
 HELD: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 KNOWN: pytest.StashKey[Any] = pytest.StashKey()  # entries of the list of known deviations
+ALONE: pytest.StashKey[Any] = pytest.StashKey()  # the only case to judge, or None
 DEFAULT_CASES = 48
+DEFAULT_DEVICE = "sim:sm_90"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("refsim", "conformance of operators (refsim)")
-    group.addoption("--refsim-device", default="sim:sm_90", metavar="DEVICE", help="device that kernels run on")
+    group.addoption("--refsim-device", default=DEFAULT_DEVICE, metavar="DEVICE", help="device that kernels run on")
     group.addoption(
         "--refsim-cases", type=int, default=DEFAULT_CASES, metavar="N", help=f"cases per dtype ({DEFAULT_CASES})"
     )
@@ -40,6 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse options that cannot be meant, before anything runs."""
     if config.option.refsim_cases < 1:
         raise pytest.UsageError(f"--refsim-cases must be at least 1, not {config.option.refsim_cases}")
+    if config.option.refsim_device != DEFAULT_DEVICE:
+        _require_device(config.option.refsim_device)
+    text = config.option.refsim_case
+    config.stash[ALONE] = None if text is None else _case_of(text)
     known, target = config.option.refsim_known, config.option.refsim_report
     config.stash[KNOWN] = ()
     if not known and not target:
@@ -61,6 +67,28 @@ def pytest_configure(config: pytest.Config) -> None:
     except UsageError as error:
         raise pytest.UsageError(f"{option}: {error}") from error
     config.pluginmanager.register(writer, "refsim-report-writer")
+
+
+def _require_device(device: str) -> None:
+    from refsim.conformance import UsageError
+    from refsim.conformance.backends.loading import require_device
+
+    try:
+        require_device(device)
+    except UsageError as error:
+        raise pytest.UsageError(f"--refsim-device: {error}") from error
+
+
+def _case_of(text: str) -> Any:
+    from oracle.cases import Case
+    from oracle.operator import UnknownOperatorError
+
+    try:
+        return Case.from_json(text)
+    except json.JSONDecodeError as error:
+        raise pytest.UsageError(f"--refsim-case is not JSON: {error}") from error
+    except (UnknownOperatorError, ValueError, RecursionError) as error:
+        raise pytest.UsageError(f"--refsim-case: {error}") from error
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -175,8 +203,7 @@ def _judge(item: pytest.Function, demand: Demand, judged: Any) -> None:
 
     from oracle.cases import Case
     from oracle.operator import find_operator
-    from oracle.signature import InputError
-    from refsim.conformance import UsageError, Verdict, check
+    from refsim.conformance import Verdict, check
     from refsim.conformance.backends.loading import as_backend, require_device
     from refsim.conformance.known import KnownDeviations
     from refsim.conformance.replay_command import CASE
@@ -190,12 +217,11 @@ def _judge(item: pytest.Function, demand: Demand, judged: Any) -> None:
     try:
         require_device(device)
         backend = as_backend(judged, name, [find_operator(operator)], device)
-        if options.refsim_case is not None:
-            case = Case.from_json(options.refsim_case)
+        if (case := item.config.stash[ALONE]) is not None:
             if (case.operator, case.dtype) != (operator, dtype):
                 pytest.skip(f"--refsim-case is one of {case.operator} in {case.dtype}")
             cases = {(operator, dtype): [case]}
-    except (UsageError, InputError, ValueError) as error:
+    except ValueError as error:
         pytest.fail(str(error), pytrace=False)
     count = demand.cases or options.refsim_cases
     several = sum((row.operator, row.dtype) == (operator, dtype) for row in backend.capabilities()) > 1

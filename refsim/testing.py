@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, TypeVar
 
 # Where a test function carries its demands. No marker: those must be known to pytest, which comes after the decorator.
@@ -68,22 +69,40 @@ def conforms(
     oracle.operator.UnknownOperatorError
         No operator has that name.
     UsageError
-        A dtype that the operator does not have, or a number of cases below 1.
+        A dtype that the operator does not have, no dtype, a number of cases below 1, or a seed below 0.
+    TypeError
+        An argument of another type, or a decorator above anything but a function.
     """
+    if callable(operator):
+        raise TypeError('conforms needs the operator\'s name: write @conforms("softmax"), not @conforms alone')
+    for name, value, kinds, what in (
+        ("operator", operator, (str,), "a name, such as 'softmax'"),
+        ("dtypes", dtypes, (list, tuple, NoneType), "a list of names, such as ['float32']"),
+        ("cases", cases, (int, NoneType), "a whole number"),
+        ("seed", seed, (int,), "a whole number"),
+        ("strict", strict, (bool,), "True or False"),
+        ("device", device, (str, NoneType), "a name, such as 'sim:sm_90'"),
+    ):
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise TypeError(f"{name} must be {what}, not {value!r}")
     from oracle.operator import find_operator
     from refsim.conformance.backends.backend import UsageError
 
     record = find_operator(operator)
+    if dtypes is not None and not dtypes:
+        raise UsageError(f"dtypes must be a list of names with at least one, not {dtypes!r}")
     for dtype in dtypes or ():
         if dtype not in record.dtypes:
             raise UsageError(f"{operator} has no dtype {dtype!r}; it has {', '.join(record.dtypes)}")
-    if dtypes is not None and (isinstance(dtypes, str) or not dtypes):
-        raise UsageError(f"dtypes must be a list of names with at least one, not {dtypes!r}")
     if cases is not None and cases < 1:
         raise UsageError(f"cases must be at least 1, not {cases!r}")
+    if seed < 0:
+        raise UsageError(f"seed must be at least 0, not {seed!r}")
     demand = Demand(operator, None if dtypes is None else tuple(dtypes), cases, seed, strict, device)
 
     def demanding(test: Test) -> Test:
+        if isinstance(test, type) or not callable(test):
+            raise TypeError(f"conforms goes above a test function, not above {test!r}")
         setattr(test, DEMANDS, (*getattr(test, DEMANDS, ()), demand))
         return test
 

@@ -133,16 +133,15 @@ def test_kernel():
 
 
 def test_kernels_run_on_the_device_that_was_asked_for(run, pytester):
-    body = KERNEL.format(prologue='assert launcher.device.name == "sm_80", launcher.device.name')
+    body = KERNEL.format(prologue='assert launcher.device == "sim:sm_80", launcher.device')
     result = run(body, "--refsim-device", "sim:sm_80", "--refsim-report", "report.json")
     result.assert_outcomes(failed=1)
     report = json.loads((pytester.path / "report.json").read_text())
     assert report["device"] == "sim:sm_80"
     assert "sm_90" not in result.stdout.str()
     assert report["results"][0]["again"][-2:] == ["--refsim-device", "sim:sm_80"]
-    unknown = run(body, "--refsim-device", "sim:sm_9")
-    unknown.assert_outcomes(failed=1)
-    unknown.stdout.fnmatch_lines(["*sm_9*"])
+    result.stdout.no_fnmatch_line("*AssertionError*")
+    result.stdout.fnmatch_lines(["*FAIL  shape: out: shape*"])
 
 
 def test_refusals_skip(run):
@@ -220,6 +219,14 @@ def test_a_list_that_is_not_true_any_more_fails_the_run(run, pytester):
     ("options", "words"),
     [
         (["--refsim-known", "nowhere.toml"], "--refsim-known: nowhere.toml cannot be read"),
+        (["--refsim-device", "foo"], "--refsim-device: unknown device 'foo'; give sim:NAME or cuda:NUMBER"),
+        (["--refsim-device", "sim:foo"], "--refsim-device: "),
+        (["--refsim-case", "{"], "--refsim-case is not JSON: "),
+        (["--refsim-case", "[]"], "--refsim-case: a case is a JSON object, not list"),
+        (
+            ["--refsim-case", '{"operator": "nothing", "dtype": "float32", "dims": {}}'],
+            "--refsim-case: unknown operator",
+        ),
         (["--refsim-cases", "0"], "--refsim-cases must be at least 1, not 0"),
         (["--refsim-report", "report.pdf"], "--refsim-report: report.pdf ends in .pdf, which is no form of a report"),
         (["--refsim-report", "nowhere/report.html"], "--refsim-report: no such folder"),
@@ -238,6 +245,34 @@ def test_decorators_are_refused_at_once():
         conforms("rmsnorm", dtypes=["int8"])
     with pytest.raises(UsageError, match="cases must be at least 1, not 0"):
         conforms("rmsnorm", cases=0)
+    with pytest.raises(UsageError, match="seed must be at least 0, not -1"):
+        conforms("rmsnorm", seed=-1)
+    with pytest.raises(UsageError, match=r"dtypes must be a list of names with at least one, not \[\]"):
+        conforms("rmsnorm", dtypes=[])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        ((lambda: None,), {}, r'write @conforms\("softmax"\), not @conforms alone'),
+        ((5,), {}, "operator must be a name, such as 'softmax', not 5"),
+        (("softmax",), {"cases": "a"}, "cases must be a whole number, not 'a'"),
+        (("softmax",), {"cases": True}, "cases must be a whole number, not True"),
+        (("softmax",), {"seed": None}, "seed must be a whole number, not None"),
+        (("softmax",), {"dtypes": "float32"}, "dtypes must be a list of names, such as .*, not 'float32'"),
+        (("softmax",), {"strict": "yes"}, "strict must be True or False, not 'yes'"),
+        (("softmax",), {"device": 0}, "device must be a name, such as 'sim:sm_90', not 0"),
+    ],
+)
+def test_arguments_of_another_type_are_named(arguments, options, words):
+    with pytest.raises(TypeError, match=words):
+        conforms(*arguments, **options)
+
+
+@pytest.mark.parametrize("target", [5, int])
+def test_only_a_function_can_be_decorated(target):
+    with pytest.raises(TypeError, match="conforms goes above a test function, not above"):
+        conforms("softmax")(target)
 
 
 def test_two_operators_for_one_test_are_refused(run):
