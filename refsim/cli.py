@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +29,14 @@ from refsim.conformance.backends.kernels import KernelBackend
 from refsim.conformance.isolation import Limits
 from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, isolation_options, secret_seed
 from refsim.conformance.known import KnownDeviations, read_known
+from refsim.conformance.reading import parse_json, read_json
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.standing import standings
 from refsim.conformance.verdicts import Cost, Report, Verdict
 from refsim.counters.table import per_line, table
 from refsim.counters.totals import Totals
-from refsim.destinations import Destination, kept_clean
+from refsim.destinations import UNWRITABLE, Destination, discard, kept_clean
 from refsim.export_command import export
 from refsim.fuzz_command import fuzz
 from refsim.hosts.command import run as run_command
@@ -49,7 +52,20 @@ FAR_CASES = 6
 
 
 class _Interruptible(click.Group):
-    """A group of commands that Ctrl-C ends as it ends other programs: with status 130, and no traceback."""
+    """A group of commands that end as other programs do: on Ctrl-C with status 130, on a full disk with one line."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command line, on a standard output that takes any text."""
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+            sys.stdout.reconfigure(errors=UNWRITABLE)
+        try:
+            return super().main(*arguments, **options)
+        except OSError as error:
+            if error.filename is not None or not error.strerror:
+                raise
+            discard(1)  # what is left in the buffer would raise again when Python ends
+            click.echo(f"Error: standard output cannot be written to: {error.strerror}", err=True)
+            sys.exit(2)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -286,12 +302,7 @@ def _cases(source: str) -> list[Case]:
     """The cases in a file, or in JSON text (which starts with a brace)."""
     given = source if source.lstrip().startswith("{") else None
     what = "the text" if given else source
-    try:
-        data = json.loads(given or Path(source).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{what} is not JSON: {error}") from error
+    data = parse_json(given, what) if given else read_json(Path(source))
     if isinstance(data, dict) and "results" in data:
         try:
             failures = [failure for result in data["results"] for failure in result["failures"]]

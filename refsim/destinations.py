@@ -15,6 +15,8 @@ import click
 from refsim.conformance.backends import UsageError
 
 STANDARD_OUTPUT = (Path("-"), Path("/dev/stdout"))
+# What an encoding has no sign for is written as Python writes it: \u2013.
+UNWRITABLE = "backslashreplace"
 
 
 class Destination:
@@ -56,7 +58,7 @@ class Destination:
             if self.path is None:
                 _print(content)
             elif self.special:
-                with open(self.path, "a", encoding="utf-8") as file:
+                with open(self.path, "a", encoding="utf-8", errors=UNWRITABLE) as file:
                     file.write(content)
             else:
                 _replace(self.path, content)
@@ -94,7 +96,7 @@ def kept_clean() -> Iterator[None]:
         try:
             os.dup2(2, 1)
         except OSError:
-            _discard(1)
+            discard(1)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
@@ -112,13 +114,15 @@ def _print(content: str) -> None:
     if sys.stdout is None:
         return
     try:
-        click.echo(content, nl=False)
+        # A document says that it is UTF-8, whatever the terminal has.
+        document = content.startswith("<")
+        click.echo(content.encode("utf-8", UNWRITABLE) if document else content, nl=False)
     except OSError:
-        _discard(1)  # what is left in the buffer would raise again when Python ends
+        discard(1)  # what is left in the buffer would raise again when Python ends
         raise
 
 
-def _discard(descriptor: int) -> None:
+def discard(descriptor: int) -> None:
     """Let everything that is written to a descriptor vanish."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, descriptor)
@@ -133,7 +137,7 @@ def _replace(path: Path, content: str) -> None:
     """The whole content appears at once, or none of it."""
     handle, temporary = _beside(path)
     try:
-        with open(handle, "w", encoding="utf-8") as file:
+        with open(handle, "w", encoding="utf-8", errors=UNWRITABLE) as file:
             file.write(content)
         umask = os.umask(0)
         os.umask(umask)

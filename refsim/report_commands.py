@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from refsim.conformance.backends import UsageError
+from refsim.conformance.reading import read_json
 from refsim.conformance.reports import FORMS, from_json, write
 from refsim.conformance.reports.differences import Difference, comparable, differences
+from refsim.conformance.reports.text import shown
 from refsim.conformance.verdicts import Report, Result
 from refsim.destinations import Destination
 
@@ -58,33 +57,27 @@ def diff(old: Path, new: Path, output: Path | None) -> None:
 
 
 def _read(source: Path) -> Report:
-    try:
-        data = json.loads(source.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{source} is not JSON: {error}") from error
-    return from_json(data, str(source))
+    return from_json(read_json(source), str(source))
 
 
 def _shown(found: Sequence[Difference], notes: Sequence[str], terminal: bool) -> str:
     buffer = io.StringIO()
     console = Console(file=buffer, width=None if terminal else WIDTH, force_terminal=terminal, highlight=False)
     for note in notes:
-        console.print(escape(note), soft_wrap=True)
+        console.print(shown(note), soft_wrap=True)
     if found:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("", "operator", "kernel", "dtype", "before", "now"):
             table.add_column(heading, no_wrap=True)
         for one in found:
             kind = f"[{STYLES[one.kind]}]{one.kind}[/]"
-            table.add_row(kind, *map(escape, one.row), _verdict(one.old), _verdict(one.new))
+            table.add_row(kind, *map(shown, one.row), _verdict(one.old), _verdict(one.new))
         measured = table.__rich_measure__(console, console.options.update(width=10_000)).maximum
         console.width = max(console.width, measured)
         console.print(table)
         for one in found:
             if one.why:
-                console.print(f"{one.kind}: {escape(' × '.join(one.row))}: {escape(one.why)}", soft_wrap=True)
+                console.print(f"{one.kind}: {shown(' × '.join(one.row))}: {shown(one.why)}", soft_wrap=True)
     counts = {kind: sum(one.kind == kind for one in found) for kind in STYLES}
     told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     console.print(told or "no row changed")

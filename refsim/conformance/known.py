@@ -20,6 +20,7 @@ from oracle.cases.recipes import recipe_of
 from oracle.operator import OPERATORS, find_operator
 from oracle.suggestions import suggestion
 from refsim.conformance.backends.backend import Capability, UsageError
+from refsim.conformance.reading import read_text
 from refsim.conformance.verdicts import Deviation, Verdict
 
 # What each kind excuses, in the words of `Failure.reason`. A value wrong in one case is only suspect in another.
@@ -145,13 +146,13 @@ def read_known(path: Path, today: date | None = None) -> tuple[Deviation, ...]:
     UsageError
         It cannot be read, or an entry is not what one has to be; the message names the entry, the key and the value.
     """
+    text = read_text(path, "TOML")
     try:
-        text = path.read_text(encoding="utf-8")
         data = tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # a line and a column are in its text
         raise UsageError(f"{path} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path} is nested too deeply to be read") from error
     tables = data.pop(TABLE, [])
     if data or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         named = f"holds {next(iter(data))!r}" if data else f"holds a {TABLE!r} that is no list of tables"

@@ -176,6 +176,7 @@ def test_debug_shows_the_traceback(mine):
         (["ops", "summ"], "did you mean 'sum'?"),
         (["replay", "{folder}/none.json"], "cannot be read: No such file"),
         (["replay", "{mine}"], "is not JSON"),
+        (["replay", '{{"a":' + 100_000 * "["], "the text is nested too deeply to be read"),
         (["replay", '{{"operator": "sum"}}'], "the case has no field 'dtype'"),
         (["replay", '{{"operator": "zum", "dtype": "float32", "dims": {{}}}}'], "did you mean 'sum'?"),
         (
@@ -405,6 +406,34 @@ def test_a_full_disk_is_said(mine):
     result = check(mine, "right", "--dtype", "float32", "-o", "/dev/full")
     assert result.exit_code == 2
     assert "cannot be written to /dev/full: No space left on device" in result.output
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["--version"], ["check", "--help"], ["ops"]])
+def test_a_full_standard_output_is_said(arguments):
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "refsim", *arguments]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "standard output" in done.stderr
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "ascii", "utf-8"])
+def test_every_encoding_of_standard_output_takes_a_report(mine, encoding):
+    judged = ["check", "rmsnorm", "--backend", f"{mine}:nans", "--cases", "1", "--dtype", "float32"]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    for arguments, code, said in (
+        (judged, 1, "FAIL"),
+        ([*judged, "--format", "html"], 1, '<meta charset="utf-8">'),
+        (["ops", "softmax"], 0, "softmax"),
+    ):
+        words = [sys.executable, "-m", "refsim", *arguments]
+        done = subprocess.run(words, env=environment, capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (code, b"")
+        whole = "utf-8" if encoding == "ascii" or "html" in arguments else encoding
+        assert said in done.stdout.decode(whole)
 
 
 def test_errors_of_any_kind_are_the_judged_function_s_own(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refsim.conformance.verdicts import Failure
+from refsim.errors import printable
 
 RULES = {
     "exact": "one value only is right here, whatever the order of operations",
@@ -22,7 +23,7 @@ def explain(failure: Failure) -> str:
         lines.append(f"  {failure.verdict.value:9} {failure.reason}: {failure.message}")
         if failure.reason == "exception" and failure.detail:
             lines.append(f"  where     {_last_place(failure.detail)}")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
     where = f"[{', '.join(map(str, element.index))}]" if element.index else ""
     interval = f"{element.low!r}" if element.low == element.high else f"{element.low!r} … {element.high!r}"
     lines += [
@@ -33,7 +34,7 @@ def explain(failure: Failure) -> str:
         f"  got       {element.got!r}",
         f"  rule      {element.rule}: {RULES[element.rule]}",
     ]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _last_place(trace: str) -> str:

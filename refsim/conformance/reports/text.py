@@ -37,14 +37,14 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
     for result in report.results:
         style = STYLES[result.verdict]
         table.add_row(
-            _shown(result.operator),
-            _shown(result.kernel),
-            _shown(result.dtype),
+            shown(result.operator),
+            shown(result.kernel),
+            shown(result.dtype),
             f"{result.cases} of {result.cases + result.refused}" if result.refused else str(result.cases),
             "–" if result.worst_margin is None else f"{result.worst_margin:.3g}",
             f"[{style}]{result.verdict.value}[/{style}]",
         )
-    title = f"backend {_shown(report.backend)} on {_shown(report.device)}, seed {report.seed}"
+    title = f"backend {shown(report.backend)} on {shown(report.device)}, seed {report.seed}"
     console.print(title, soft_wrap=True)
     # A narrow terminal wraps the lines; cut-off names and verdicts would say nothing.
     console.width = max(console.width, table.__rich_measure__(console, console.options.update(width=10_000)).maximum)
@@ -54,17 +54,17 @@ def text(report: Report, *, debug: bool = False, terminal: bool = False) -> str:
         if result.verdict is not Verdict.PASS and (len(absent) == 1 or not _not_served(result)):
             console.print(_paragraph(result, debug), soft_wrap=True)
     if len(absent) > 1:
-        console.print(f"\n[bold]not served at all:[/bold] {_shown(', '.join(absent))}", soft_wrap=True)
+        console.print(f"\n[bold]not served at all:[/bold] {shown(', '.join(absent))}", soft_wrap=True)
     if report.outdated:
         console.print("\n[bold]The list of known deviations is not true any more:[/bold]")
     for entry in report.outdated:
-        console.print(f"  {_shown(entry.advice)}", soft_wrap=True)
+        console.print(f"  {shown(entry.advice)}", soft_wrap=True)
     if not report.results:
         console.print("nothing ran: the backend serves none of the operators and dtypes asked for")
     return buffer.getvalue()
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """What may come from the judged, so that it is neither markup nor moves the cursor nor begins a line."""
     return escape(printable(text))
 
@@ -76,12 +76,12 @@ def _not_served(result: Result) -> bool:
 
 def _paragraph(result: Result, debug: bool) -> str:
     title = f"{result.operator} × {result.kernel} × {result.dtype}"
-    lines = ["", f"[bold]{_shown(title)}: {result.verdict.value}[/bold]  {_shown(result.reason)}"]
+    lines = ["", f"[bold]{shown(title)}: {result.verdict.value}[/bold]  {shown(result.reason)}"]
     if result.failures:
         first = result.failures[0]
         count = len(result.failures)
-        lines.append(f"  {count} of {result.cases} cases; the first: {_shown(str(first.case))}")
-        lines.append(f"  again: {_shown(command(result.again, first.case))}")
+        lines.append(f"  {count} of {result.cases} cases; the first: {shown(str(first.case))}")
+        lines.append(f"  again: {shown(command(result.again, first.case))}")
         if first.detail and (debug or first.verdict is not Verdict.ERROR):
-            lines.extend(f"    {_shown(line)}" for line in first.detail.rstrip().splitlines())
+            lines.extend(f"    {shown(line)}" for line in first.detail.rstrip().splitlines())
     return "\n".join(lines)

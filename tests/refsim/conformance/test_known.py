@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from oracle.cases import Case
 from oracle.operator import find_operator
 from refsim.cli import main
-from refsim.conformance import Capability, FunctionBackend, Refused, UsageError, Verdict, check, reports
+from refsim.conformance import Capability, FunctionBackend, Refused, UsageError, Verdict, check, reading, reports
 from refsim.conformance.known import KINDS, KnownDeviations, fits, merged, read_known
 from refsim.conformance.reports import from_json, text, to_json, write
 from refsim.conformance.reports.differences import differences
@@ -249,6 +249,7 @@ def test_a_malformed_entry_is_named_with_the_fix(tmp_path, change, words):
         ("[[deviations]]\n", "holds 'deviations'; every entry starts with a line [[deviation]]"),
         ("[deviation]\nkind = 'value'\n", "holds a 'deviation' that is no list of tables"),
         ("\xff", "is not TOML"),
+        ("a = " + 100_000 * "[", "is nested too deeply to be read"),
     ],
 )
 def test_a_malformed_file_is_wrong_usage(tmp_path, content, words):
@@ -258,6 +259,18 @@ def test_a_malformed_file_is_wrong_usage(tmp_path, content, words):
     result = CliRunner().invoke(main, ["check", "softmax", "--known", str(path)])
     assert result.exit_code == 2
     assert words in " ".join(result.output.split())
+
+
+def test_a_byte_order_mark_is_no_part_of_the_list(tmp_path):
+    path = tmp_path / "known.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + ENTRY.encode("utf-8"))
+    assert len(read_known(path, TODAY)) == 1
+
+
+def test_a_list_without_an_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_BYTES", 1 << 20)
+    with pytest.raises(UsageError, match="/dev/zero cannot be read: it holds more than 1 MiB"):
+        read_known(Path("/dev/zero"))
 
 
 MINE = """

@@ -131,6 +131,7 @@ def test_exit_codes_and_output_of_the_command(files):
     [
         (None, "cannot be read"),
         ("{", "is not JSON"),
+        (100_000 * "[", "is nested too deeply to be read"),
         ("[]", "is not a report"),
         ('{"schema": "x/9"}', "of schema 'x/9'"),
     ],
@@ -143,6 +144,25 @@ def test_bad_input_is_exit_code_2(files, tmp_path, content, words):
         result = run(*arguments)
         assert result.exit_code == 2
         assert words in " ".join(result.output.split())
+
+
+def test_what_the_judged_say_moves_no_cursor(tmp_path):
+    hostile = "k\x1b[31m\n[red]\ud800"
+    before, after = report(row(PASS, kernel=hostile)), report(row(FAIL, kernel=hostile), device="sim:\x1b[2J")
+    paths = tmp_path / "before.json", tmp_path / "after.json"
+    for path, content in zip(paths, (before, after), strict=True):
+        path.write_text(json_text(content), encoding="utf-8")
+    result = run("diff", *paths)
+    assert result.exit_code == 1, result.output
+    assert r"k\x1b[31m\n[red]\ud800" in result.stdout
+    assert r"sim:\x1b[2J now" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_a_byte_order_mark_is_no_part_of_a_report(files):
+    right, wrong = files
+    right.write_bytes(b"\xef\xbb\xbf" + right.read_bytes())
+    assert run("diff", right, wrong).exit_code == 1
 
 
 def test_reports_are_written_again_in_other_forms(files, tmp_path):
