@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -30,7 +31,7 @@ from refsim.conformance.isolation import Limits
 from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, isolation_options, secret_seed
 from refsim.conformance.known import KnownDeviations, read_known
 from refsim.conformance.reading import parse_json, read_json
-from refsim.conformance.reports import FORMS, write
+from refsim.conformance.reports import FORMS, from_json, write
 from refsim.conformance.runner import check as run_check
 from refsim.conformance.standing import standings
 from refsim.conformance.verdicts import Cost, Report, Verdict
@@ -246,9 +247,11 @@ def replay(
     processes: int,
 ) -> None:
     """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
-    that failed."""
+    that failed. Without --backend or --device, a report's own are taken."""
     with reported(debug):
-        cases = _cases(source)
+        cases, reported_by = _cases(source)
+        if reported_by is not None:
+            backend, device = _as_reported(reported_by, backend, device, isolated)
         records = [find_operator(name) for name in dict.fromkeys(case.operator for case in cases)]
         for case in cases:
             _require_drawable(case)
@@ -298,21 +301,46 @@ def _counted(backend: Backend) -> Totals:
     return backend.totals
 
 
-def _cases(source: str) -> list[Case]:
-    """The cases in a file, or in JSON text (which starts with a brace)."""
+def _cases(source: str) -> tuple[list[Case], Report | None]:
+    """The cases in a file, or in JSON text (which starts with a brace), and the report that they come from, if any."""
     given = source if source.lstrip().startswith("{") else None
     what = "the text" if given else source
     data = parse_json(given, what) if given else read_json(Path(source))
-    if isinstance(data, dict) and "results" in data:
-        try:
-            failures = [failure for result in data["results"] for failure in result["failures"]]
-            data = [failure["case"] for failure in failures if failure["verdict"] != Verdict.KNOWN.value]
-        except (KeyError, TypeError) as error:
-            raise UsageError(f"{what} is not a report of refsim check") from error
-    cases = [Case.from_json(entry) for entry in (data if isinstance(data, list) else [data])]
+    report = None
+    if isinstance(data, dict) and ("results" in data or "schema" in data):
+        report = from_json(data, what)
+        failures = [failure for result in report.results for failure in result.failures]
+        cases = [failure.case for failure in failures if failure.verdict is not Verdict.KNOWN]
+    elif isinstance(data, list):
+        cases = [_case(entry, f"{what}, case {number} of {len(data)}") for number, entry in enumerate(data, 1)]
+    else:
+        cases = [_case(data, what)]
     if not cases:
         raise UsageError(f"{what} holds no failing case, so there is nothing to run again")
-    return cases
+    return cases, report
+
+
+def _case(data: Any, where: str) -> Case:
+    try:
+        return Case.from_json(data)
+    except (UnknownOperatorError, InputError) as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _as_reported(report: Report, backend: str, device: str, isolated: bool) -> tuple[str, str]:
+    """Backend and device as given on the command line, or else as in the commands that the report names."""
+    words = next((result.again for result in report.results if result.failures), ())
+
+    def chosen(name: str, value: str, otherwise: str) -> str:
+        if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
+            return value
+        option = f"--{name}"
+        return words[words.index(option) + 1] if option in words[:-1] else otherwise
+
+    named = chosen("backend", backend, report.backend)
+    if named != backend and "--isolated" in words and not isolated:
+        raise UsageError(f"the report is of an isolated run of {named}: give --isolated too, or --backend {named}")
+    return named, chosen("device", device, device)
 
 
 @contextlib.contextmanager

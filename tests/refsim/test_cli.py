@@ -234,6 +234,20 @@ def test_replay_of_a_report_and_of_one_case(mine, tmp_path):
     assert "1 of 1 cases" in single.output
     fixed = run("replay", target, "--backend", f"{mine}:right")
     assert fixed.exit_code == 0, fixed.output
+    own = run("replay", target, "--format", "json")
+    assert json.loads(own.stdout)["results"][0]["failures"] == failures
+    data = json.loads(target.read_text())
+    data["results"][0]["again"].append("--isolated")
+    target.write_text(json.dumps(data))
+    assert "is of an isolated run" in run("replay", target).output
+    target.write_text(json.dumps({**data, "schema": "refsim-check/2"}))
+    old = run("replay", target, "--backend", f"{mine}:right")
+    assert old.exit_code == 2
+    assert "is of schema 'refsim-check/2'" in old.output
+    target.write_text(json.dumps([failures[0]["case"], {"operator": "sum"}]))
+    part = run("replay", target)
+    assert part.exit_code == 2
+    assert "report.json, case 2 of 2: the case has no field 'dtype'" in " ".join(part.output.split())
 
 
 def test_replay_of_a_report_without_failures(mine, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -13,6 +14,7 @@ from oracle.operator import UnknownOperatorError
 from oracle.signature import InputError
 from refsim.conformance.backends.backend import UsageError
 from refsim.conformance.replay_command import command
+from refsim.conformance.reports.schema import problem, report_schema
 from refsim.conformance.verdicts import (
     Cost,
     Deviation,
@@ -62,12 +64,20 @@ def from_json(data: Any, what: str) -> Report:
     Raises
     ------
     UsageError
-        It is no report, or one of another version.
+        It is no report, one of another version, or not what the schema says; the message names the key.
     """
     if not isinstance(data, Mapping) or "schema" not in data:
         raise UsageError(f"{what} is not a report of refsim check --format json")
     if data["schema"] != SCHEMA:
-        raise UsageError(f"{what} is of schema {data['schema']!r}, this refsim reads {SCHEMA!r}; make the report again")
+        raise UsageError(
+            f"{what} is of schema {reprlib.repr(data['schema'])}, this refsim reads {SCHEMA!r}; make the report again"
+        )
+    damage = problem(data, report_schema())
+    if damage:
+        raise UsageError(f"{what} is damaged: {damage}")
+    for number, entry in enumerate(data["results"]):
+        if entry["verdict"] == Verdict.PASS.value and entry["failures"]:
+            raise UsageError(f"{what} is damaged: results[{number}].verdict is 'PASS', and there are failures")
     try:
         return Report(
             data["backend"],
@@ -80,7 +90,7 @@ def from_json(data: Any, what: str) -> Report:
         )
     except (UnknownOperatorError, InputError) as error:
         raise UsageError(f"{what} holds a case that this refsim does not know: {error}") from error
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{what} is damaged: {type(error).__name__}: {error}") from error
 
 

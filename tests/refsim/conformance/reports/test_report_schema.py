@@ -71,13 +71,28 @@ def test_a_finding_brings_the_source_around_it():
         assert [number for number, _ in place.lines] == list(range(place.line - 4, place.line + 5))
 
 
+def row(data, **changes):
+    first, *others = data["results"]
+    return {**data, "results": [{**first, **changes}, *others]}
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
         (lambda data: [], "is not a report"),
         (lambda data: {**data, "schema": "refsim-check/1"}, "is of schema 'refsim-check/1', this refsim reads"),
-        (lambda data: {**data, "results": [{}]}, "is damaged: KeyError: 'operator'"),
-        (lambda data: {**data, "results": 7}, "is damaged: TypeError"),
+        (lambda data: {**data, "results": [{}]}, r"is damaged: results\[0\].operator is missing"),
+        (lambda data: {**data, "results": 7}, "is damaged: results is 7, and has to be array"),
+        (lambda data: {**data, "seed": "abc"}, "is damaged: seed is 'abc', and has to be integer of at least 0"),
+        (lambda data: {**data, "seed": True}, "is damaged: seed is True"),
+        (lambda data: {**data, "more": 1}, "is damaged: more is unknown; known: schema, backend"),
+        (lambda data: row(data, cases="many"), r"is damaged: results\[0\].cases is 'many'"),
+        (lambda data: row(data, verdict="FINE"), r"is damaged: results\[0\].verdict is 'FINE', and has to be \"PASS\""),
+        (lambda data: row(data, worst_margin=float("nan")), r"is damaged: results\[0\].worst_margin is nan"),
+        (
+            lambda data: row(data, failures=to_json(all_kinds()[1])["results"][0]["failures"]),
+            r"is damaged: results\[0\].verdict is 'PASS', and there are failures",
+        ),
     ],
 )
 def test_what_is_no_report_is_refused(damage, words):
