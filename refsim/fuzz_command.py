@@ -125,6 +125,7 @@ def fuzz(
             raise UsageError("--isolated is for one process: Dask's workers are processes of their own already")
         from refsim.conformance.fuzz.campaign import Campaign, Row
         from refsim.conformance.fuzz.databases import database as database_at
+        from refsim.conformance.fuzz.databases import nothing_else_kept
         from refsim.conformance.fuzz.evaluate import Here
         from refsim.conformance.fuzz.explain import explain
         from refsim.conformance.fuzz.exports import cases_text, test_text
@@ -177,7 +178,7 @@ def fuzz(
                     tick=_Ticker(),
                     known=known,
                 )
-                with _summary(campaign), _stopped_by_ctrl_c(campaign):
+                with nothing_else_kept(), _summary(campaign), _stopped_by_ctrl_c(campaign):
                     campaign.run()
             # Before a cluster is closed, which takes its time: a second Ctrl-C shall not cost the report.
             again = words_for(judged, backend)

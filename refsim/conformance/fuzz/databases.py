@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
 from refsim.conformance.backends import UsageError
@@ -68,6 +71,23 @@ class Remote(ExampleDatabase):
             self.lost = True
             print(f"database {self.shown} was lost, and keeps no examples any more: {error}", file=sys.stderr)
             return otherwise
+
+
+@contextlib.contextmanager
+def nothing_else_kept() -> Iterator[None]:
+    """What hypothesis writes down besides examples, such as constants of the judged source, is gone afterwards.
+
+    Otherwise it would be in the current folder; HYPOTHESIS_STORAGE_DIRECTORY, which names another, is obeyed.
+    """
+    if os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY"):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="refsim-hypothesis-", ignore_cleanup_errors=True) as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
 
 
 def database(where: str | None) -> ExampleDatabase | None:

@@ -1,7 +1,9 @@
 """Fuzzing: what it finds, how small it makes it, and what it writes down."""
 
 import json
+import os
 import runpy
+import subprocess
 import sys
 
 import numpy as np
@@ -205,6 +207,18 @@ def test_nothing_found_writes_no_file(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["results"][0]["verdict"] == "PASS"
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__") == ["mine.py"]
+
+
+def test_without_a_database_the_folder_stays_as_it_was(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    (tmp_path / "folders").mkdir()
+    words = ["fuzz", "softmax", "--backend", "mine.py:right", "--dtype", "float32", "--cases", "40", "--database", ""]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "folders"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("HYPOTHESIS_STORAGE_DIRECTORY", None)
+    command = [sys.executable, "-m", "refsim", *words]  # hypothesis reads a module once in a process
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folders", "mine.py"]
 
 
 def test_the_database_brings_a_failure_back_at_once(tmp_path):
