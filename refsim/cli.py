@@ -28,8 +28,14 @@ from refsim.conformance.backends import Backend, Capability, UsageError
 from refsim.conformance.backends.answers import capabilities_of
 from refsim.conformance.backends.kernels import KernelBackend
 from refsim.conformance.isolation import Limits
-from refsim.conformance.isolation.options import FRESH_CASES, isolated_backend, isolation_options, secret_seed
-from refsim.conformance.known import KnownDeviations, read_known
+from refsim.conformance.isolation.options import (
+    FRESH_CASES,
+    isolated_backend,
+    isolation_options,
+    require_isolated,
+    secret_seed,
+)
+from refsim.conformance.known import KnownDeviations, read_lists
 from refsim.conformance.reading import parse_json, read_json
 from refsim.conformance.reports import FORMS, from_json, write
 from refsim.conformance.runner import check as run_check
@@ -152,7 +158,11 @@ def _backend_options(command: Any) -> Any:
     help="The operators of a profile; may be repeated. Says which can be claimed, and what is next.",
 )
 @click.option(
-    "--known", "known_file", type=click.Path(path_type=Path), help="List of known deviations (TOML), which do not fail."
+    "--known",
+    "known_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="List of known deviations (TOML), which do not fail; may be repeated.",
 )
 @isolation_options
 @lane_options
@@ -170,7 +180,7 @@ def check(
     far: bool,
     counters: bool,
     profiles: tuple[str, ...],
-    known_file: Path | None,
+    known_files: tuple[Path, ...],
     isolated: bool,
     seconds: float,
     memory: int,
@@ -186,6 +196,7 @@ def check(
     Exit status: 0 conforms, 1 does not, 2 wrong usage, 3 inconclusive or nothing ran.
     """
     with reported(debug):
+        require_isolated()
         if profiles and operators:
             raise UsageError(f"--profile {profiles[0]} names the operators; leave out {', '.join(operators)}")
         if far and isolated:
@@ -194,7 +205,7 @@ def check(
         records = chosen_operators(asked)
         chosen = chosen_dtypes(dtypes, records)
         destination = Destination(output)
-        known = KnownDeviations(read_known(known_file), complete=not far) if known_file else None
+        known = KnownDeviations(read_lists(known_files), complete=not far)
         names = [record.name for record in records]
         with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
             judged: Backend
@@ -249,6 +260,7 @@ def replay(
     """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
     that failed. Without --backend or --device, a report's own are taken."""
     with reported(debug):
+        require_isolated()
         cases, reported_by = _cases(source)
         if reported_by is not None:
             backend, device = _as_reported(reported_by, backend, device, isolated)

@@ -24,8 +24,8 @@ from refsim.conformance.backends.answers import capabilities_of, numerics_of
 from refsim.conformance.environment import environment
 from refsim.conformance.fuzz.profiles import PROFILES, duration
 from refsim.conformance.isolation import Limits
-from refsim.conformance.isolation.options import isolated_backend, isolation_options
-from refsim.conformance.known import KnownDeviations, read_known
+from refsim.conformance.isolation.options import isolated_backend, isolation_options, require_isolated
+from refsim.conformance.known import KnownDeviations, read_lists
 from refsim.conformance.replay_command import CASE, words_for
 from refsim.conformance.reports import FORMS, write
 from refsim.conformance.verdicts import Report
@@ -67,7 +67,7 @@ ON_TERMINAL, ELSEWHERE = 0.5, 10.0
 @click.option("--database", help="Folder or Redis URL of hypothesis's examples; an empty text for none.")
 @click.option("--dask", metavar="ADDRESS", help="Address of a Dask scheduler whose workers judge the cases.")
 @click.option("--workers", type=click.IntRange(min=1), help="Judge on so many processes of this machine (Dask).")
-@click.option("--known", "known_file", type=click.Path(path_type=Path), help="As for refsim check.")
+@click.option("--known", "known_files", multiple=True, type=click.Path(path_type=Path), help="As for refsim check.")
 @isolation_options
 @click.option("--strict", is_flag=True, help="A SUSPECT row does not conform.")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True, help="Of the report.")
@@ -93,7 +93,7 @@ def fuzz(
     database: str | None,
     dask: str | None,
     workers: int | None,
-    known_file: Path | None,
+    known_files: tuple[Path, ...],
     isolated: bool,
     seconds: float,
     memory: int,
@@ -114,6 +114,7 @@ def fuzz(
     Exit status: 0 nothing was found, 1 something was, 2 wrong usage, 3 nothing could be judged.
     """
     with reported(debug):
+        require_isolated()
         _require("hypothesis")
         if dask or workers:
             _require("distributed")
@@ -136,7 +137,7 @@ def fuzz(
         destination, kept = Destination(output), Destination(failures)
         exported = Destination(export_test) if export_test else None
         # What chance does not draw says nothing of an entry.
-        known = KnownDeviations(read_known(known_file) if known_file else (), complete=False)
+        known = KnownDeviations(read_lists(known_files), complete=False)
         records = chosen_operators(operators)
         names = [record.name for record in records]
         wanted = chosen_dtypes(dtypes, records)

@@ -131,6 +131,11 @@ def merged(lists: Iterable[Sequence[Deviation]]) -> tuple[Deviation, ...]:
     return tuple(whole.values())
 
 
+def read_lists(paths: Iterable[Path]) -> tuple[Deviation, ...]:
+    """The entries of several lists, one after the other; a list that is named twice counts once. See `read_known`."""
+    return tuple(entry for path in dict.fromkeys(paths) for entry in read_known(path))
+
+
 def read_known(path: Path, today: date | None = None) -> tuple[Deviation, ...]:
     """The entries of a list of known deviations.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -49,6 +50,6 @@ def duration(text: str) -> float:
         It is none, or nothing.
     """
     match = DURATION.fullmatch(text.strip())
-    if match is None or float(match[1]) <= 0:
+    if match is None or not 0 < float(match[1]) < math.inf:
         raise UsageError(f"time {text!r} is no duration; give for example 90s, 10m or 2h")
     return float(match[1]) * UNITS[match[2]]

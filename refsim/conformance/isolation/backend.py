@@ -27,7 +27,7 @@ from refsim.conformance.isolation.privileges import hide_memory
 from refsim.errors import printable
 
 # Seconds that loading may take on top of a run's, and after how many deaths of its process a backend is given up.
-LOADING = 60.0
+LOADING = 30.0
 MOST_DEATHS = 3
 # Seconds that ending it may take.
 KEEPER = 5.0
@@ -72,6 +72,10 @@ class Limits:
 
 class Misbehaved(RuntimeError):
     """The judged process ended, took too long, or raised; the message says which."""
+
+
+class TooSlow(Misbehaved):
+    """It took longer than it may."""
 
 
 class IsolatedBackend:
@@ -230,7 +234,10 @@ class IsolatedBackend:
         try:
             answer, _ = self._ask(header, self.limits.seconds + LOADING)
         except Misbehaved as error:
-            raise UsageError(f"backend {self.spec!r} cannot be loaded in a process of its own: {error}") from error
+            own = f"{LOADING:g} s on top of the {self.limits.seconds:g} s of a run (--seconds)"
+            limit = f"; loading has {own}" if isinstance(error, TooSlow) else ""
+            text = f"backend {self.spec!r} cannot be loaded in a process of its own: {error}{limit}"
+            raise UsageError(text) from error
         if answer.get("status") != "ok":
             raise UsageError(f"backend {self.spec!r}: {answer.get('text')}")
         return answer
@@ -249,7 +256,7 @@ class IsolatedBackend:
         except Late:
             self.deaths += 1
             self._end()
-            raise Misbehaved(f"it ran for more than {seconds:g} s and was stopped") from None
+            raise TooSlow(f"it ran for more than {seconds:g} s and was stopped") from None
         except Closed:
             self.deaths += 1
             with contextlib.suppress(subprocess.TimeoutExpired):

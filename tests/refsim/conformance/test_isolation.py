@@ -119,6 +119,15 @@ def test_what_cannot_be_loaded_is_wrong_usage(tmp_path):
         IsolatedBackend(f"{path}:anything", ["softmax"], "sim:sm_90", Limits())
 
 
+def test_loading_has_a_limit(tmp_path, monkeypatch):
+    path = tmp_path / "slow.py"
+    path.write_text("import time\ntime.sleep(100)\n", encoding="utf-8")
+    monkeypatch.setattr("refsim.conformance.isolation.backend.LOADING", 1.5)
+    words = "it ran for more than 2 s and was stopped; loading has 1.5 s on top of the 0.5 s of a run"
+    with pytest.raises(UsageError, match=words):
+        IsolatedBackend(f"{path}:anything", ["softmax"], "sim:sm_90", Limits(0.5))
+
+
 def test_the_command_draws_a_secret_seed():
     words = ["check", "softmax", "--backend", f"{FILE}:honest", "--dtype", "float32", "--isolated", "--cases", "12"]
     first, second = CliRunner().invoke(main, words), CliRunner().invoke(main, [*words, "--seed", "7"])

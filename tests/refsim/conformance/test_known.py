@@ -305,6 +305,10 @@ def test_the_command_takes_the_list_and_a_report_of_it_holds_nothing_to_run_agai
     assert result.exit_code == 0, result.output
     assert "KNOWN" in result.stdout
     assert "column 5 (https://example.org/issues/7, until 2999-06-30)" in result.stdout
+    Path("other.toml").write_text(COLUMN.replace("softmax", "sum"), encoding="utf-8")
+    for names in (("known.toml", "other.toml"), ("other.toml", "known.toml", "known.toml")):
+        several = run(*words, *(word for name in names for word in ("--known", name)))
+        assert several.exit_code == 0, several.output
     assert run(*words, "--known", "known.toml", "--format", "json", "-o", "report.json").exit_code == 0
     assert CliRunner().invoke(main, ["report", "report.json"]).exit_code == 0
     again = run("replay", "report.json")
