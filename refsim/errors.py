@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from refsim.dialect import Place
 
+# What is shown of a text of the judged, who may have put a whole array into a message.
+MOST_CHARACTERS = 2_000
+
 
 class RefsimError(Exception):
     """Base of all errors that refsim raises on purpose."""
@@ -28,10 +31,18 @@ class FindingError(RefsimError):
     """Raised instead of returning when a launch was told to raise on findings."""
 
 
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """A text whose middle is left out, and counted, where it has more than ``most`` characters."""
+    if len(text) <= most:
+        return text
+    end = most // 2
+    return f"{text[:end]} … ({len(text) - 2 * end} characters left out) … {text[-end:]}"
+
+
 def brief(error: BaseException) -> str:
-    """Type, text and line of an error, in one line; also of an error that cannot say what it is."""
+    """Type, text and line of an error, in one line, shortened; also of an error that cannot say what it is."""
     try:
-        text = " ".join(str(error).split())
+        text = shortened(" ".join(str(error).split()))
     except KeyboardInterrupt:
         raise
     except BaseException:  # SystemExit too

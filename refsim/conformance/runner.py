@@ -28,7 +28,7 @@ from refsim.conformance.power import Refusals, accepted_cheats, refusals
 from refsim.conformance.replay_command import words_for
 from refsim.conformance.sources import found
 from refsim.conformance.verdicts import Failure, Report, Result, Tried, Verdict
-from refsim.errors import brief
+from refsim.errors import brief, shortened
 
 # Every how many cases a run is repeated, to see that it gives the same bits again.
 REPEAT_EVERY = 5
@@ -36,6 +36,8 @@ REPEAT_EVERY = 5
 RELATION_CASES = 3
 # Which verdict of several outputs, or of several cases, counts.
 GRAVITY = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.SUSPECT, Verdict.ERROR, Verdict.FAIL)
+# Characters of a traceback that are kept.
+MOST_OF_TRACEBACK = 20_000
 
 Progress = Callable[[Capability, int, int], None]
 
@@ -252,7 +254,7 @@ def run_case(
         changed = [name for name, bits in before.items() if _bits(_present(inputs, name)) != bits]
         again = _run(backend, row, item.case.inputs(), item.params) if repeat and not changed else None
     except Refused as refusal:
-        return _refused(backend, row, item, str(refusal))
+        return _refused(backend, row, item, shortened(str(refusal)))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever it raises, SystemExit too, is its own fault
@@ -415,7 +417,7 @@ def _fails(item: Prepared, reason: str, message: str) -> Outcome:
 
 
 def _raised(case: Case, error: BaseException) -> Outcome:
-    trace = "".join(traceback.format_exception(error))
+    trace = shortened("".join(traceback.format_exception(error)), MOST_OF_TRACEBACK)
     message = f"raised {brief(error)}"
     return Outcome(Verdict.ERROR, failure=Failure(case, Verdict.ERROR, "exception", message, detail=trace))
 

@@ -512,6 +512,25 @@ def test_a_status_of_an_exit_that_nobody_caught_is_no_verdict(capsys):
     assert "refsim itself failed: SystemExit: 0; run again with --debug" in capsys.readouterr().err
 
 
+def test_a_text_without_measure_is_shortened(tmp_path):
+    path = tmp_path / "wordy.py"
+    path.write_text(
+        "from refsim.conformance import Refused\n"
+        "def raising(x, weight): raise ValueError('a' + 4_000_000 * 'b' + 'c')\n"
+        "def refusing(x, weight): raise Refused('a' + 4_000_000 * 'b' + 'c')\n"
+    )
+    for name, code in (("raising", 1), ("refusing", 3)):
+        words = ["check", "rmsnorm", "--backend", f"{path}:{name}", "--cases", "1", "--dtype", "float32"]
+        for form in ("text", "json", "html"):
+            result = run(*words, "--format", form)
+            assert result.exit_code == code, result.output[:1000]
+            assert len(result.output) < 200_000
+        result = run(*words, "--debug")
+        assert "ab" in result.output
+        assert "bc" in result.output
+        assert "(3998002 characters left out)" in result.output
+
+
 def test_a_dtype_is_named_by_what_is_wrong_with_it(tmp_path):
     path = tmp_path / "dtypes.py"
     path.write_text(
