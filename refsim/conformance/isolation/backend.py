@@ -159,6 +159,8 @@ class IsolatedBackend:
     def _end(self) -> None:
         if self.process is None:
             return
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.life, b"\0")  # the judge lives on, and so does the folder
         os.close(self.life)  # its keeper then ends it
         try:
             self.process.wait(KEEPER)

@@ -42,7 +42,7 @@ class _Withheld(importlib.abc.MetaPathFinder):
 
 def main(requests: int, answers: int, shared: int, life: int, folder: str) -> None:
     """Serve until the judge closes its end. ``folder`` is where the judged code may write."""
-    fork_under_a_keeper(life)
+    fork_under_a_keeper(life, folder)
     header, _ = receive(requests, 0)
     number = header["number"]
     _limit(header["memory"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,32 +15,38 @@ from typing import NoReturn
 CHILD_SUBREAPER = 36  # of prctl
 
 
-def fork_under_a_keeper(life: int) -> None:
+def fork_under_a_keeper(life: int, folder: str) -> None:
     """Return in a new process. This one waits for it, and ends as it does.
 
     Parameters
     ----------
     life : int
         Read end of a pipe that the judge holds open; once it is closed, the judged process is ended, and with it every
-        process that it started, whatever session or parent that has by now.
+        process that it started, whatever session or parent that has by now. A judge that ends the judged process
+        writes to it before; one that was killed does not.
+    folder : str
+        What the judged process wrote; removed where the judge was killed, and so cannot do it.
     """
     ctypes.CDLL(None).prctl(CHILD_SUBREAPER, 1, 0, 0, 0)  # what loses its parent becomes a child of this process
     judged = os.fork()
     if judged == 0:
         os.close(life)
         return
-    _keep(judged, life)
+    _keep(judged, life, folder)
 
 
-def _keep(judged: int, life: int) -> NoReturn:
+def _keep(judged: int, life: int, folder: str) -> NoReturn:
     os.closerange(3, life)
     os.closerange(life + 1, 1024)
-    threading.Thread(target=_end_with_the_judge, args=(judged, life), daemon=True).start()
+    orphaned = threading.Event()
+    threading.Thread(target=_end_with_the_judge, args=(judged, life, orphaned), daemon=True).start()
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == judged:
             break
     _end_all()
+    if orphaned.is_set():
+        shutil.rmtree(folder, ignore_errors=True)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:  # by a signal, and so does this process
         with contextlib.suppress(OSError, ValueError):
@@ -48,8 +55,9 @@ def _keep(judged: int, life: int) -> NoReturn:
     os._exit(code if code >= 0 else 1)
 
 
-def _end_with_the_judge(judged: int, life: int) -> None:
-    os.read(life, 1)
+def _end_with_the_judge(judged: int, life: int, orphaned: threading.Event) -> None:
+    if not os.read(life, 1):
+        orphaned.set()
     with contextlib.suppress(ProcessLookupError):
         os.kill(judged, signal.SIGKILL)
 
