@@ -75,19 +75,15 @@ class Remote(ExampleDatabase):
 
 @contextlib.contextmanager
 def nothing_else_kept() -> Iterator[None]:
-    """What hypothesis writes down besides examples, such as constants of the judged source, is gone afterwards.
+    """Hypothesis writes down nothing but examples inside: no constants of the judged source in the current folder.
 
-    Otherwise it would be in the current folder; HYPOTHESIS_STORAGE_DIRECTORY, which names another, is obeyed.
+    It goes on where it cannot write. HYPOTHESIS_STORAGE_DIRECTORY, which names a folder for that, is obeyed.
     """
-    if os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY"):
+    set_hypothesis_home_dir(os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY") or os.devnull)
+    try:
         yield
-        return
-    with tempfile.TemporaryDirectory(prefix="refsim-hypothesis-", ignore_cleanup_errors=True) as folder:
-        set_hypothesis_home_dir(folder)
-        try:
-            yield
-        finally:
-            set_hypothesis_home_dir(None)
+    finally:
+        set_hypothesis_home_dir(None)
 
 
 def database(where: str | None) -> ExampleDatabase | None:
