@@ -40,7 +40,7 @@ def capabilities_of(backend: Backend) -> list[Capability]:
         raise UsageError(f"{_shown(backend)}: capabilities() returned {_kind(rows)}; it must return {wanted}")
     for row in rows:
         if not isinstance(row, Capability) or not all(isinstance(text, str) for text in astuple(row)):
-            raise UsageError(f"{_shown(backend)}: capabilities() lists {row!r:.100}; it must return {wanted}")
+            raise UsageError(f"{_shown(backend)}: capabilities() lists {_repr(row)}; it must return {wanted}")
     return list(rows)
 
 
@@ -71,12 +71,12 @@ def run_of(
         raise TypeError(f"run() returned outputs of type {type(result.outputs).__name__}; give a list or tuple of them")
     findings: Any = result.findings
     if not isinstance(findings, list | tuple) or not all(isinstance(one, Finding) for one in findings):
-        raise TypeError(f"run() returned findings {findings!r:.100}; give a list or tuple of refsim.Finding")
+        raise TypeError(f"run() returned findings {_repr(findings)}; give a list or tuple of refsim.Finding")
     if not isinstance(result.deterministic, bool | np.bool_):
-        raise TypeError(f"run() returned deterministic={result.deterministic!r:.100}; give True or False")
+        raise TypeError(f"run() returned deterministic={_repr(result.deterministic)}; give True or False")
     misconduct: Any = result.misconduct
     if misconduct is not None and not (_texts(misconduct) and len(misconduct) == 2):
-        raise TypeError(f"run() returned misconduct {misconduct!r:.100}; give None, or its reason and message")
+        raise TypeError(f"run() returned misconduct {_repr(misconduct)}; give None, or its reason and message")
     return result
 
 
@@ -88,10 +88,9 @@ def _require(backend: Backend, name: str, kind: Any, wanted: str, absent: Any = 
     except BaseException as error:  # SystemExit too
         raise UsageError(f"backend of class {type(backend).__name__}: {name} raised {brief(error)}") from error
     members = [*value, *value.values()] if isinstance(value, Mapping) else value
+    shown = "None" if value is None else f"{_repr(value)}, {_kind(value)}"
     if not isinstance(value, kind) or not (isinstance(value, str) or _texts(members)):
-        raise UsageError(
-            f"backend of class {type(backend).__name__}: {name} is {value!r:.100}, {_kind(value)}; it must be {wanted}"
-        )
+        raise UsageError(f"backend of class {type(backend).__name__}: {name} is {shown}; it must be {wanted}")
 
 
 def _asked(backend: Backend, method: str, arguments: tuple[str, ...], wanted: str) -> Any:
@@ -114,3 +113,13 @@ def _shown(backend: Backend) -> str:
 
 def _kind(value: Any) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _repr(value: Any) -> str:
+    """What a value looks like, cut; its type where it cannot say."""
+    try:
+        return f"{value!r:.100}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # SystemExit too
+        return _kind(value)

@@ -92,7 +92,8 @@ def as_backend(found: Any, name: str, operators: Sequence[Operator], device: str
     if not callable(found):
         raise UsageError(
             f"{name} is of type {type(found).__name__}; "
-            "expected a backend, a function, a refsim.library.Kernel or a list of them"
+            "expected a backend, a function, a refsim.library.Kernel or a list of them "
+            "(a backend has name, device, capabilities, numerics and run)"
         )
     if len(operators) != 1:
         raise UsageError(f"{name} is a function; name the one operator it is to be judged as: refsim check OPERATOR …")

@@ -17,7 +17,7 @@ import numpy as np
 
 from oracle.numerics import NUMERICS, Numerics
 from oracle.operator import OPERATORS, find_operator
-from refsim.conformance.backends import Backend, Refused, load_backend
+from refsim.conformance.backends import Backend, Refused, UsageError, load_backend
 from refsim.conformance.backends.answers import capabilities_of, numerics_of, run_of
 from refsim.conformance.isolation import landlock
 from refsim.conformance.isolation.frames import Closed, receive, send
@@ -52,7 +52,8 @@ def main(requests: int, answers: int, shared: int, life: int, folder: str) -> No
         rows = [row for row in capabilities_of(backend) if row.operator in header["operators"]]
         promises = [numerics_of(backend, row) for row in rows]
     except BaseException as error:  # whatever loading raises is the judged code's own
-        send(answers, {"number": number, "status": "raised", "text": brief(error)})
+        text = str(error) if isinstance(error, UsageError) else brief(error)
+        send(answers, {"number": number, "status": "raised", "text": text})
         return
     described = {
         "status": "ok",

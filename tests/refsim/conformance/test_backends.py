@@ -216,6 +216,11 @@ def test_a_name_of_a_file_is_suggested_with_what_is_in_it(source, monkeypatch):
         assert words in str(caught.value)
 
 
+class Mute:
+    def __repr__(self):
+        raise SystemExit(0)
+
+
 class Answering:
     """A backend that answers as it is told to; what is an exception is raised."""
 
@@ -246,8 +251,8 @@ def said(answer):
     ("answers", "words"),
     [
         ({"name": 5}, "name is 5, a value of type int; it must be a text"),
-        ({"name": None}, "name is None, None; it must be a text"),
-        ({"device": None}, "device is None, None; it must be a text"),
+        ({"name": None}, "class Answering: name is None; it must be a text"),
+        ({"device": None}, "device is None; it must be a text"),
         ({"facts": 5}, "facts is 5, a value of type int; it must be a dict of texts"),
         ({"layouts": "strided"}, "layouts is 'strided', a value of type str; it must be a list"),
         ({"options": [5]}, "options is [5], a value of type list; it must be a tuple of words"),
@@ -255,6 +260,7 @@ def said(answer):
         ({"rows": "no"}, "capabilities() returned a value of type str; it must return a list of"),
         ({"rows": ["rmsnorm"]}, "capabilities() lists 'rmsnorm'; it must return a list of"),
         ({"rows": [Capability("rmsnorm", None, "float32")]}, "kernel=None, dtype='float32'); it must return"),
+        ({"rows": [Mute()]}, "capabilities() lists a value of type Mute; it must return a list of"),
         ({"rows": RuntimeError("so")}, "capabilities() raised RuntimeError: so; it must return"),
         ({"rows": SystemExit(0)}, "capabilities() raised SystemExit: 0; it must return"),
         ({"capabilities": [1]}, "capabilities() raised TypeError: 'list' object is not callable; it must return"),

@@ -119,6 +119,24 @@ def test_what_cannot_be_loaded_is_wrong_usage(tmp_path):
         IsolatedBackend(f"{path}:anything", ["softmax"], "sim:sm_90", Limits())
 
 
+def test_a_backend_that_answers_with_the_wrong_thing_is_told_so(tmp_path):
+    body = """
+from refsim.conformance import Capability, promised
+class Answering:
+    name = device = "answering"
+    def capabilities(self): return [Capability("softmax", "one", "float32")]
+    def numerics(self, operator, kernel, dtype): return promised("float32") if PROMISES else "float32"
+    def run(self, operator, kernel, inputs, params): return None
+backend = Answering()
+"""
+    words = r"returned a value of type str; it must return a Numerics"
+    with pytest.raises(UsageError, match=words), isolated(tmp_path, "PROMISES = False" + body, attribute="backend"):
+        pass
+    with isolated(tmp_path, "PROMISES = True" + body, attribute="backend") as backend:
+        (row,) = check(backend, ["softmax"], ["float32"], count=2).results
+    assert (row.verdict, "run() returned None; it must return" in row.reason) == (Verdict.ERROR, True)
+
+
 def test_loading_has_a_limit(tmp_path, monkeypatch):
     path = tmp_path / "slow.py"
     path.write_text("import time\ntime.sleep(100)\n", encoding="utf-8")
