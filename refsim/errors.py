@@ -39,14 +39,19 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
     return f"{text[:end]} … ({len(text) - 2 * end} characters left out) … {text[-end:]}"
 
 
-def brief(error: BaseException) -> str:
-    """Type, text and line of an error, in one line, shortened; also of an error that cannot say what it is."""
+def text_of(error: BaseException) -> str:
+    """The text of an error, in one line, shortened; also of an error that cannot say it."""
     try:
-        text = shortened(" ".join(str(error).split()))
+        return shortened(" ".join(str(error).split()))
     except KeyboardInterrupt:
         raise
     except BaseException:  # SystemExit too
-        text = "(its text cannot be had)"
+        return "(its text cannot be had)"
+
+
+def brief(error: BaseException) -> str:
+    """Type, text and line of an error, in one line, shortened."""
+    text = text_of(error)
     at = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
     return f"{type(error).__name__}: {text}{at}" if text else type(error).__name__
 

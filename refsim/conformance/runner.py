@@ -28,7 +28,7 @@ from refsim.conformance.power import Refusals, accepted_cheats, refusals
 from refsim.conformance.replay_command import words_for
 from refsim.conformance.sources import found
 from refsim.conformance.verdicts import Failure, Report, Result, Tried, Verdict
-from refsim.errors import brief, shortened
+from refsim.errors import brief, shortened, text_of
 
 # Every how many cases a run is repeated, to see that it gives the same bits again.
 REPEAT_EVERY = 5
@@ -254,7 +254,7 @@ def run_case(
         changed = [name for name, bits in before.items() if _bits(_present(inputs, name)) != bits]
         again = _run(backend, row, item.case.inputs(), item.params) if repeat and not changed else None
     except Refused as refusal:
-        return _refused(backend, row, item, shortened(str(refusal)))
+        return _refused(backend, row, item, text_of(refusal))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever it raises, SystemExit too, is its own fault

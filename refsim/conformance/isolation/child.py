@@ -24,7 +24,7 @@ from refsim.conformance.isolation.frames import Closed, receive, send
 from refsim.conformance.isolation.keeper import fork_under_a_keeper
 from refsim.conformance.isolation.memory import mapped
 from refsim.conformance.isolation.privileges import drop_privileges
-from refsim.errors import brief
+from refsim.errors import brief, text_of
 
 # Definitions, and what is made from them: not there for the judged.
 WITHHELD = ("oracle.ops", "oracle.operator", "oracle.variants", "oracle.relations", "oracle.cases")
@@ -71,7 +71,7 @@ def main(requests: int, answers: int, shared: int, life: int, folder: str) -> No
         try:
             answer, content = _run(backend, header, shared)
         except Refused as refusal:
-            answer, content = {"status": "refused", "text": str(refusal)}, b""
+            answer, content = {"status": "refused", "text": text_of(refusal)}, b""
         except BaseException as error:  # SystemExit too
             answer, content = {"status": "raised", "text": brief(error)}, b""
         send(answers, {"number": header["number"], **answer}, content)

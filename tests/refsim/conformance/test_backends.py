@@ -277,6 +277,15 @@ def test_a_backend_that_says_of_itself_what_it_must_not_is_wrong_usage(answers, 
     assert words in str(caught.value)
 
 
+def test_a_refusal_that_cannot_say_why_is_a_refusal():
+    class MuteRefusal(Refused):
+        def __str__(self):
+            raise SystemExit(0)
+
+    (row,) = check(Answering(result=MuteRefusal()), ["rmsnorm"], ["float32"], count=2).results
+    assert (row.verdict, row.reason) == (Verdict.UNSUPPORTED, "every case was refused: (its text cannot be had)")
+
+
 @pytest.mark.parametrize(
     ("result", "words"),
     [
