@@ -357,6 +357,11 @@ def test_sparse_memory_is_not_copied_to_another_process():
     assert "--far and --isolated exclude each other" in result.output
 
 
+def next_judged(judge):
+    """The next line that the judged code prints, after what the judge itself may have to say."""
+    return next(line for line in judge.stderr if line.startswith("judged: ")).removeprefix("judged: ")
+
+
 def test_where_the_judge_is_killed_the_judged_ends_too(tmp_path):
     path = tmp_path / "theirs.py"
     path.write_text(
@@ -371,8 +376,7 @@ def test_where_the_judge_is_killed_the_judged_ends_too(tmp_path):
     words = ["check", "softmax", "--backend", f"{path}:softmax", "--isolated", "--seconds", "300"]
     judge = subprocess.Popen([sys.executable, "-m", "refsim", *words], stderr=subprocess.PIPE, text=True)
     try:
-        lines = [judge.stderr.readline() for _ in range(2)]
-        pids = [int(line.removeprefix("judged: pid")) for line in lines]
+        pids = [int(next_judged(judge).removeprefix("pid")) for _ in range(2)]
         assert all(map(alive, pids))
     finally:
         judge.kill()
@@ -399,7 +403,7 @@ def test_a_judge_that_is_ended_leaves_no_folder_behind(tmp_path, number):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        assert judge.stderr.readline() == "judged: runs\n"
+        assert next_judged(judge) == "runs\n"
         assert [folder.name.startswith("refsim-judged-") for folder in folders.iterdir()] == [True]
         judge.send_signal(number)
         assert judge.wait(20) == (130 if number == signal.SIGINT else -number)
