@@ -191,16 +191,16 @@ def load_element(lanes: LaneSet, site: int, base: Any, index: Any, dtype: str) -
 
 def load_sum(lanes: LaneSet, site: int, base: Any, fixed: Any, moving: Any, dtype: str) -> Any:
     """`load_element` at the sum of an index that is the same array time after time, and one that is not."""
-    if type(base) is not Pointer or type(base.offset) is not int or type(moving) is not int:
+    view = _window(base, dtype) if type(moving) is int else None
+    if view is None:
         return load_element(lanes, site, base, fixed + moving, dtype)
-    view = base.memory.window(dtype)
     key = (id(fixed), base.offset, moving)
     known = view.sums.get(key)
     if known is not None and known[0] is fixed:
         return base.memory.read(lanes, view, known[1], site)
     found = _element(base, fixed + moving, dtype)
     if found is None:
-        return load_element(lanes, site, base, fixed + moving, dtype)
+        return load(lanes, site, base.add((fixed + moving) * ITEM_BYTES[dtype]), dtype)
     view.remember(key, fixed, found[1])
     return base.memory.read(lanes, view, found[1], site)
 
@@ -217,15 +217,20 @@ def store_element(lanes: LaneSet, site: int, base: Any, index: Any, dtype: str, 
 
 def _element(base: Any, index: Any, dtype: str) -> tuple[Any, Any] | None:
     """Window and position of an element; None where an access needs the checks of the general way."""
+    view = _window(base, dtype)
+    if view is None:
+        return None
+    if base.offset:
+        index = index + base.offset // ITEM_BYTES[dtype]
+    return None if view.outside(0, index) else (view, index)
+
+
+def _window(base: Any, dtype: str) -> Any:
+    """The memory behind a pointer as elements of a type, if it is one memory in words of that size; else None."""
     size = ITEM_BYTES[dtype]
     if type(base) is not Pointer or type(base.offset) is not int or base.memory.word not in (None, size):
         return None
-    if base.offset:
-        if base.offset % size:
-            return None
-        index = index + base.offset // size
-    view = base.memory.window(dtype)
-    return None if view.outside(0, index) else (view, index)
+    return None if base.offset % size else base.memory.window(dtype)
 
 
 def atomic(lanes: LaneSet, site: int, pointer: Any, dtype: str, op: str, args: tuple[Any, ...], used: bool) -> Any:

@@ -97,3 +97,44 @@ def test_a_subscript_out_of_bounds_in_a_nested_loop_is_found():
 
     report = refsim.launch(kernel, 1, 32, np.zeros(32, np.int64))
     assert [finding.kind for finding in report.findings] == ["out_of_bounds"]
+
+
+def rows_of_four(pointer, shared_mem=0):
+    """What a loop reads at two subscripts, of which the loop changes one, through a pointer."""
+    code = f"""
+    extern "C" __global__ void kernel(int* x, int* out, int n) {{
+        extern __shared__ unsigned char pool[];
+        const int t = threadIdx.x;
+        pool[t] = 0;
+        __syncthreads();
+        int (*rows)[4] = {pointer};
+        int total = 0;
+        if (rows != (int (*)[4])x) {{
+            for (int k = 0; k < n; k++) rows[t][k] = 10 * t + k;
+            __syncthreads();
+        }}
+        for (int k = 0; k < n; k++) total += rows[t][k];
+        out[32 * blockIdx.x + t] = total;
+    }}"""
+    x, out = np.arange(160, dtype=np.int32), np.zeros(96, np.int32)
+    report = refsim.RawKernel(code, "kernel")((3,), (32,), (x, out, np.int32(4)), shared_mem=shared_mem)
+    return report, out
+
+
+def test_a_null_pointer_is_found_in_a_loop():
+    report, _ = rows_of_four("nullptr", shared_mem=32)
+    assert {(finding.kind, "null pointer" in finding.message) for finding in report.findings} == {
+        ("out_of_bounds", True)
+    }
+
+
+def test_words_of_bytes_are_read_in_a_loop():
+    report, out = rows_of_four("(int (*)[4])pool", shared_mem=512)
+    assert not report.findings, str(report)
+    np.testing.assert_array_equal(out, np.tile(40 * np.arange(32) + 6, 3))
+
+
+def test_global_rows_are_read_in_a_loop():
+    report, out = rows_of_four("(int (*)[4])x", shared_mem=32)
+    assert not report.findings, str(report)
+    np.testing.assert_array_equal(out, np.tile(np.arange(128).reshape(32, 4).sum(1), 3))
