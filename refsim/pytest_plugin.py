@@ -204,6 +204,7 @@ def _judge(item: pytest.Function, demand: Demand, judged: Any) -> None:
     from oracle.cases import Case
     from oracle.operator import find_operator
     from refsim.conformance import Verdict, check
+    from refsim.conformance.backends.answers import capabilities_of
     from refsim.conformance.backends.loading import as_backend, require_device
     from refsim.conformance.known import KnownDeviations
     from refsim.conformance.replay_command import CASE
@@ -217,6 +218,7 @@ def _judge(item: pytest.Function, demand: Demand, judged: Any) -> None:
     try:
         require_device(device)
         backend = as_backend(judged, name, [find_operator(operator)], device)
+        served = capabilities_of(backend)
         if (case := item.config.stash[ALONE]) is not None:
             if (case.operator, case.dtype) != (operator, dtype):
                 pytest.skip(f"--refsim-case is one of {case.operator} in {case.dtype}")
@@ -224,7 +226,7 @@ def _judge(item: pytest.Function, demand: Demand, judged: Any) -> None:
     except ValueError as error:
         pytest.fail(str(error), pytrace=False)
     count = demand.cases or options.refsim_cases
-    several = sum((row.operator, row.dtype) == (operator, dtype) for row in backend.capabilities()) > 1
+    several = sum((row.operator, row.dtype) == (operator, dtype) for row in served) > 1
 
     def shown(kernel: str) -> str:
         return f"{name} {kernel}" if several else name

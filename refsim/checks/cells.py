@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
 
-MOST_DIMS = 6
+MOST_AXES = 3  # that threads, or blocks, are made of
 
 
 class Window:
@@ -95,22 +95,26 @@ def located(lanes: LaneSet, address: Any) -> Cells:
 
 def _axes(values: Any) -> list[tuple[int, int]] | None:
     """Numbers as the sums of a nest of even steps: (extent, step) from the outermost in; None for others."""
-    inner: list[tuple[int, int]] = []
-    while len(values) > 1:
+    if len(values) == 1:
+        return [(1, 0)]
+    axes: list[tuple[int, int]] = []
+    while len(axes) < MOST_AXES:
         steps = values[1:] - values[:-1]
         step = int(steps[0])
+        if step < 0:
+            return None
         uneven = steps != step
         extent = int(uneven.argmax()) + 1 if uneven.any() else len(values)
-        if extent == len(values) and step >= 0:
-            return [(extent, step), *inner[::-1]]
-        if step < 0 or len(values) % extent or len(inner) == MOST_DIMS // 2:
+        axes.insert(0, (extent, step))
+        if extent == len(values):
+            return axes
+        if len(values) % extent:
             return None
         parts = values.reshape(-1, extent)
         if (parts != parts[:, :1] + np.arange(extent) * step).any():
             return None
-        inner.append((extent, step))
         values = parts[:, 0]
-    return inner[::-1] or [(1, 0)]
+    return None
 
 
 def _are_distinct(axes: list[tuple[int, int]]) -> bool:

@@ -82,12 +82,10 @@ class SharedShadow:
 
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check a read against earlier writes and remember it for later ones."""
-        bar = self.batch.bar
         serial = self.run.operation(site)
         if self.in_flight is not None:
             self._check_in_flight(lanes, view, address, serial)
-        start = bar if type(bar) is int else self.batch.interval_start(lanes)
-        if not self.initialized or self.last_write >= start:
+        if not self.initialized or self.last_write >= self.batch.interval_start(lanes):
             cells = self._cells(lanes, address)
             tag = self.tag.take(cells)
             if not self.initialized and not tag.all():

@@ -131,12 +131,6 @@ def lasting(e: Expr) -> bool:
     return isinstance(e, Var) and (e.name in INDICES or e.name.startswith(PREFIX))
 
 
-def _fits(source: str, target: str) -> bool:
-    """True if every value of one integer type is carried unchanged as the other."""
-    a, b = np.iinfo(source), np.iinfo(target)
-    return bool(b.min <= a.min and a.max <= b.max) and (target == "uint64") == (source == "uint64")
-
-
 class LaneExpressions:
     """Writes the expressions of one program; accesses and effects go to `lines` before they are used."""
 
@@ -262,7 +256,7 @@ class LaneExpressions:
             inner = self.index_value(e.value, self.place, self.indexed)
         else:
             inner = self.expression(e.value)
-        if source == target or keeps_number(e) or (source in INTEGERS and target in INTEGERS and _fits(source, target)):
+        if source == target or keeps_number(e):
             return inner
         name = f"from_{source}_to_{target}"
         self.namespace[name] = intrinsics.converter(source, target)

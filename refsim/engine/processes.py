@@ -140,7 +140,8 @@ def run_in_processes(
         parts = [worker.returned[position] for worker in workers]
         if memory in combined:
             _combine(memory, parts, combined[memory])
-        for part in parts if memory not in combined else ():
+            continue
+        for part in parts:
             _apply(memory, part)
     return ""
 

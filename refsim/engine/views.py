@@ -153,16 +153,20 @@ class View:
             if type(n) is not int or type(m) is not int or not (0 <= i < n and 0 <= j < m):
                 return self._load_checked(lanes, site, (i, j))
             return self.memory.read(lanes, self, i * self.strides[0] + j * self.strides[1] + self.offset, site)
-        key = (id(i), 0, j) if type(j) is int else (id(j), 1, i) if type(i) is int else None
-        if key is not None:
-            known = self.sums.get(key)
-            if known is not None and known[0] is (i if key[1] == 0 else j):
-                return self.memory.read(lanes, self, known[1], site)
+        if type(j) is int:
+            fixed, key = i, (id(i), 0, j)
+        elif type(i) is int:
+            fixed, key = j, (id(j), 1, i)
+        else:
+            fixed = key = None
+        known = self.sums.get(key) if key is not None else None
+        if known is not None and known[0] is fixed:
+            return self.memory.read(lanes, self, known[1], site)
         if self.outside(0, i) or self.outside(1, j):
             return self._load_checked(lanes, site, (i, j))
         address = self._address2(i, j)
         if key is not None:
-            self.remember(key, j if key[1] else i, address)
+            self.remember(key, fixed, address)
         return self.memory.read(lanes, self, address, site)
 
     def remember(self, key: tuple[int, int, int], fixed: Any, address: Any) -> None:
