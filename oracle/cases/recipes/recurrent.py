@@ -52,30 +52,38 @@ def _conv_draw(name: str, holes: float = 0.3, poisoned: bool = False) -> Draw:
     return draw
 
 
-def _selecting(
-    rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
-) -> dict[str, Array]:
+def selecting(drawn: Draw) -> Draw:
     """One tap of each channel is 1, the others 0: each output is an input, bit for bit."""
-    inputs = _conv_draw("full_significand")(rng, shapes, params, number_format)
-    inputs["weight"] = hot_mask(rng, shapes["weight"])
-    if "bias" in shapes:
-        inputs["bias"] = np.zeros(shapes["bias"])
-    return inputs
+
+    def draw(
+        rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
+    ) -> dict[str, Array]:
+        inputs = drawn(rng, shapes, params, number_format)
+        inputs["weight"] = hot_mask(rng, shapes["weight"])
+        if "bias" in shapes:
+            inputs["bias"] = np.zeros(shapes["bias"])
+        return inputs
+
+    return draw
 
 
-def _full_taps(
-    rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
-) -> dict[str, Array]:
-    """Inputs and taps with full significands."""
-    inputs = _conv_draw("full_significand")(rng, shapes, params, number_format)
-    inputs["weight"] = full_significand(rng, shapes["weight"], number_format)
-    return inputs
+def full_taps(drawn: Draw) -> Draw:
+    """Taps with full significands, on inputs that have them."""
+
+    def draw(
+        rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
+    ) -> dict[str, Array]:
+        inputs = drawn(rng, shapes, params, number_format)
+        inputs["weight"] = full_significand(rng, shapes["weight"], number_format)
+        return inputs
+
+    return draw
 
 
 CONV_CLASSES: dict[str, Draw] = {
     **{name: _conv_draw(name) for name in (*CLASSES, "mixed")},
-    "selecting": _selecting,
-    "full_taps": _full_taps,
+    "selecting": selecting(_conv_draw("full_significand")),
+    "full_taps": full_taps(_conv_draw("full_significand")),
     "nan_unread": _conv_draw("normal", poisoned=True),
 }
 

@@ -9,8 +9,9 @@ import ml_dtypes
 import numpy as np
 
 from oracle.cases.recipes.recipe import Draw, Recipe, Structure, pick
-from oracle.cases.recipes.recurrent import CLASSES, LAYOUT_TURN, drawn_slots
-from oracle.cases.values import Shape, draw_rows, full_significand, hot_mask, normal
+from oracle.cases.recipes.recurrent import CLASSES, LAYOUT_TURN, drawn_slots, full_taps, selecting
+from oracle.cases.recipes.recurrent_states import standing
+from oracle.cases.values import Shape, draw_rows, normal
 from oracle.formats import Format
 from oracle.signature import Array
 
@@ -54,26 +55,6 @@ def _packed_draw(name: str, holes: float = 0.25, poisoned: bool = False) -> Draw
     return draw
 
 
-def _selecting(
-    rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
-) -> dict[str, Array]:
-    """One tap of each channel is 1, the others 0: each output is an input, bit for bit."""
-    inputs = _packed_draw("full_significand")(rng, shapes, params, number_format)
-    inputs["weight"] = hot_mask(rng, shapes["weight"])
-    if "bias" in shapes:
-        inputs["bias"] = np.zeros(shapes["bias"])
-    return inputs
-
-
-def _full_taps(
-    rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
-) -> dict[str, Array]:
-    """Inputs and taps with full significands."""
-    inputs = _packed_draw("full_significand")(rng, shapes, params, number_format)
-    inputs["weight"] = full_significand(rng, shapes["weight"], number_format)
-    return inputs
-
-
 def _packed(batch: int, dim: int, tokens: int, width: int, slots: int) -> dict[str, int]:
     sizes = {"batch": batch, "boundaries": batch + 1, "dim": dim, "tokens": tokens}
     return {**sizes, "width": width, "past": width - 1, "slots": slots}
@@ -93,8 +74,8 @@ def _random_packed(rng: np.random.Generator) -> Structure:
 CAUSAL_CONV1D_VARLEN = Recipe(
     {
         **{name: _packed_draw(name) for name in (*CLASSES, "mixed")},
-        "selecting": _selecting,
-        "full_taps": _full_taps,
+        "selecting": selecting(_packed_draw("full_significand")),
+        "full_taps": full_taps(_packed_draw("full_significand")),
         "nan_unread": _packed_draw("normal", poisoned=True),
     },
     curated=(
@@ -147,21 +128,6 @@ def _step_draw(name: str, rate: float = 1.0, state_class: str = "normal", poison
     return draw
 
 
-def _standing(
-    rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
-) -> dict[str, Array]:
-    """Nothing decays and every step is 1: sums of small integers, exact in any order."""
-    inputs = _step_draw("sparse_integers")(rng, shapes, params, number_format)
-    inputs["x"] = np.clip(inputs["x"], -8, 8)
-    inputs["a"], inputs["dt"] = np.zeros(shapes["a"]), np.ones(shapes["dt"])
-    for other in ("b", "c", "state"):
-        inputs[other] = rng.integers(-3, 4, shapes[other]).astype(np.float32)
-    for other in ("d", "dt_bias"):
-        if other in shapes:
-            inputs[other] = np.zeros(shapes[other])
-    return inputs
-
-
 def _step(batch: int, groups: int, heads: int, head_dim: int, n: int, slots: int) -> dict[str, int]:
     sizes = {"batch": batch, "groups": groups, "heads": groups * heads, "head_dim": head_dim}
     return {**sizes, "n": n, "slots": slots}
@@ -183,7 +149,7 @@ def _random_step(rng: np.random.Generator) -> Structure:
 SELECTIVE_STATE_UPDATE = Recipe(
     {
         **{name: _step_draw(name) for name in (*CLASSES, "mixed")},
-        "standing": _standing,
+        "standing": standing(_step_draw("sparse_integers")),
         "forgetting": _step_draw("normal", 60.0),
         "states_full": _step_draw("normal", 1.0, "full_significand"),
         "nan_unread": _step_draw("normal", poisoned=True),

@@ -112,19 +112,23 @@ def _scan_draw(name: str, rate: float = 1.0) -> Draw:
     return draw
 
 
-def _standing(
-    rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
-) -> dict[str, Array]:
+def standing(drawn: Draw) -> Draw:
     """Nothing decays and every step is 1: sums of small integers, exact in any order."""
-    inputs = _scan_draw("sparse_integers")(rng, shapes, params, number_format)
-    inputs["x"] = np.clip(inputs["x"], -8, 8)
-    inputs["a"], inputs["dt"] = np.zeros(shapes["a"]), np.ones(shapes["dt"])
-    for other in ("b", "c", "state"):
-        inputs[other] = rng.integers(-3, 4, shapes[other]).astype(np.float64)
-    for other in ("d", "dt_bias"):
-        if other in shapes:
-            inputs[other] = np.zeros(shapes[other])
-    return inputs
+
+    def draw(
+        rng: np.random.Generator, shapes: Mapping[str, Shape], params: Mapping[str, Any], number_format: Format
+    ) -> dict[str, Array]:
+        inputs = drawn(rng, shapes, params, number_format)
+        inputs["x"] = np.clip(inputs["x"], -8, 8)
+        inputs["a"], inputs["dt"] = np.zeros(shapes["a"]), np.ones(shapes["dt"])
+        for other in ("b", "c", "state"):
+            inputs[other] = rng.integers(-3, 4, shapes[other]).astype(np.float64)
+        for other in ("d", "dt_bias"):
+            if other in shapes:
+                inputs[other] = np.zeros(shapes[other])
+        return inputs
+
+    return draw
 
 
 def _scan(batch: int, dim: int, length: int, n: int) -> dict[str, int]:
@@ -145,7 +149,7 @@ def _random_scan(rng: np.random.Generator) -> Structure:
 SELECTIVE_SCAN = Recipe(
     {
         **{name: _scan_draw(name) for name in (*CLASSES, "mixed")},
-        "standing": _standing,
+        "standing": standing(_scan_draw("sparse_integers")),
         "forgetting": _scan_draw("normal", 60.0),
     },
     curated=(
