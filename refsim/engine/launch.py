@@ -129,14 +129,14 @@ def _spread(
 ) -> str:
     """Run the blocks in several processes; else why they must run in one."""
     total = math.prod(run.grid)
-    reason = blocks_meet(run.code) or ("it is counted" if run.counting is not None else "")
+    ways = combinable(run.code.program)
+    reason = blocks_meet(run.code, ways) or ("it is counted" if run.counting is not None else "")
     if reason or total == 1:
         return reason or "it has one block"
     if not all(
         is_own(value) for name, value in arguments if isinstance(value, np.ndarray) and name in run.code.written
     ):
         return "an array lies in a file or in shared memory"
-    ways = combinable(run.code.program)
     combined = _combined(views, ways)
     if not all(views[name].memory in combined for name in ways):
         return "an array of its atomic operations overlaps another"

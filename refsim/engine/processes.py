@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from refsim.dialect import Atomic, AtomicAt, Fence, Print, walk_expressions, walk_statements
-from refsim.engine.combining import Combined, combinable
+from refsim.engine.combining import Combined
 from refsim.engine.uses import roots
 from refsim.errors import RefsimError
 
@@ -41,11 +41,13 @@ class WorkerError(RefsimError):
     """A worker process ended before its blocks had."""
 
 
-def blocks_meet(code: LaneCode) -> str:
-    """Why the blocks of a program cannot run in processes of their own; empty if nothing speaks against it."""
+def blocks_meet(code: LaneCode, combined: Container[str]) -> str:
+    """Why the blocks of a program cannot run in processes of their own; empty if nothing speaks against it.
+
+    What processes make of the arrays `combined` can be put together afterwards.
+    """
     program = code.program
     shared = {allocation.name for allocation in program.allocations if allocation.space != "constant"}
-    combined = combinable(program)
     if code.whole_grid:
         return "its blocks meet in a barrier of the grid"
     if code.may_wait:
@@ -59,7 +61,7 @@ def blocks_meet(code: LaneCode) -> str:
             if isinstance(part, (Atomic, AtomicAt)):
                 target = part.array if isinstance(part, Atomic) else part.pointer
                 names = roots(target)
-                if not names or not names <= shared | combined.keys():
+                if not names or not all(name in shared or name in combined for name in names):
                     return "the order of its atomic operations on global memory may matter"
     return ""
 
