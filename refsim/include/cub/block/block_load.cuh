@@ -14,8 +14,6 @@ enum BlockLoadAlgorithm {
 template <typename T, int BLOCK_DIM_X, int ITEMS, BlockLoadAlgorithm ALGORITHM = BLOCK_LOAD_DIRECT,
           int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1, int LEGACY_ARCH = 0>
 class BlockLoad {
-  static constexpr int THREADS = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z;
-
  public:
   struct TempStorage { unsigned char unused; };
   __device__ BlockLoad() {}
@@ -34,8 +32,7 @@ class BlockLoad {
 
  private:
   static __device__ int position(int i) {
-    const int rank = refsim_::thread_rank();
-    return ALGORITHM == BLOCK_LOAD_STRIPED ? rank + i * THREADS : rank * ITEMS + i;
+    return refsim_::tile_position<ALGORITHM == BLOCK_LOAD_STRIPED, BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z, ITEMS>(i);
   }
 };
 }  // namespace cub

@@ -14,8 +14,6 @@ enum BlockStoreAlgorithm {
 template <typename T, int BLOCK_DIM_X, int ITEMS, BlockStoreAlgorithm ALGORITHM = BLOCK_STORE_DIRECT,
           int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1, int LEGACY_ARCH = 0>
 class BlockStore {
-  static constexpr int THREADS = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z;
-
  public:
   struct TempStorage { unsigned char unused; };
   __device__ BlockStore() {}
@@ -30,8 +28,7 @@ class BlockStore {
 
  private:
   static __device__ int position(int i) {
-    const int rank = refsim_::thread_rank();
-    return ALGORITHM == BLOCK_STORE_STRIPED ? rank + i * THREADS : rank * ITEMS + i;
+    return refsim_::tile_position<ALGORITHM == BLOCK_STORE_STRIPED, BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z, ITEMS>(i);
   }
 };
 }  // namespace cub

@@ -12,6 +12,11 @@ struct NullType {};
 namespace refsim_ {
 __device__ inline int thread_rank() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 
+// Where item i of this thread lies in the block's tile: beside its others, or `threads` apart.
+template <bool striped, int threads, int items> __device__ int tile_position(int i) {
+  return striped ? thread_rank() + i * threads : thread_rank() * items + i;
+}
+
 // The value that another lane of the warp has, of any type.
 template <typename T> __device__ T taken(T value, int lane) {
   if constexpr (sizeof(T) % 4 == 0) {
