@@ -82,6 +82,7 @@ def launch(
     schedule: str | None = None,
     witness: bool | None = None,
     processes: int | None = None,
+    native: str | None = None,
 ) -> Report:
     """Run a CUDA kernel without a GPU, under checks.
 
@@ -121,6 +122,10 @@ def launch(
         Spread the blocks over so many processes, with the results and findings of one; `Report.processes` says how many
         it were. Kernels whose blocks meet, in atomic operations on global memory, fences between blocks or waiting
         loops, run in one, and so do launches with findings. None is what the command says, else 1.
+    native
+        When loops that only read shared memory and compute with floats run as machine code, with the same bits and
+        findings: ``"auto"`` compiles those that have cost enough, ``"always"`` all of them at once, ``"never"`` none.
+        None is what the command says, else ``"auto"``.
 
     Returns
     -------
@@ -146,7 +151,7 @@ def launch(
     model = device_named(device)
     groups = check_groups(checks)
     blocks, threads = dimensions(grid, "grid"), dimensions(block, "block")
-    options = current_options().but(lanes=lanes, schedule=schedule, witness=witness, processes=processes)
+    options = current_options().but(lanes=lanes, schedule=schedule, witness=witness, processes=processes, native=native)
     turns, lanes = turns_named(options.schedule), options.lanes
     code = compiled(kernel, args, model)
     if hasattr(kernel, "program_arguments"):
@@ -176,6 +181,7 @@ def launch(
         turns,
         options.witness,
         options.processes,
+        options.native,
     )
     if raise_on_findings:
         report.raise_if_findings()

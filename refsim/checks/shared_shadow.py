@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +19,42 @@ if TYPE_CHECKING:
 
 LOG_LIMIT = 64  # reads of all lanes that are kept, in the interval at hand; four times as many where blocks agree
 
+MOST_PENDING = 1 << 17  # reads of loops that are kept without an entry each, in the interval at hand
+SPILLED_AT_ONCE = 256
+
 
 def _weight(lanes: LaneSet, address: Any) -> int:
     """What a logged read counts, in lanes."""
     return lanes.size if type(address) is not int and address.size == lanes.size else (lanes.size + 3) // 4
+
+
+@dataclass(frozen=True)
+class LoopReads:
+    """The reads of one memory by a loop of equal trips, in place of an entry of the log for each.
+
+    Attributes
+    ----------
+    first
+        Serial number of the loop's first read.
+    each, trips
+        Reads of one trip, of this memory and others, and number of trips.
+    reads
+        For each read of this memory: its position in a trip, the view, the address in the first trip, and how much is
+        added to it from one trip to the next.
+    """
+
+    first: int
+    each: int
+    trips: int
+    reads: tuple[tuple[int, View, Any, int], ...]
+
+    def entries(self, lanes: LaneSet) -> list[tuple[int, LaneSet, Any]]:
+        """The entries that the reads would have made one by one."""
+        return [
+            (self.first + trip * self.each + position, lanes, (address + trip * stride, view))
+            for trip in range(self.trips)
+            for position, view, address, stride in self.reads
+        ]
 
 
 class SharedShadow:
@@ -44,6 +77,7 @@ class SharedShadow:
         self.last_plain = 0  # the last write that was not atomic
         self.log: list[tuple[int, LaneSet, Any]] = []
         self.logged = 0
+        self.pending = 0  # reads of loops that are entries of the log yet to be written out
         self.readers: Any = None
         self.last_spill = 0
         self.in_flight: Any = None  # cells that an asynchronous copy may still be writing
@@ -98,6 +132,29 @@ class SharedShadow:
             self.logged += _weight(lanes, address)
             if self.logged > self.log_limit:
                 self._spill()
+
+    def settled(self, lanes: LaneSet) -> bool:
+        """True if every cell is initialised and none was written since the last barrier: a read finds nothing."""
+        return self.in_flight is None and self.initialized and self.last_write < self.batch.interval_start(lanes)
+
+    def read_in_loop(self, lanes: LaneSet, reads: LoopReads) -> None:
+        """Remember the reads of a loop in which everything was settled."""
+        self.log.append((reads.first, lanes, reads))
+        self.pending += reads.trips * len(reads.reads)
+        if self.pending > MOST_PENDING:
+            self._spill()
+
+    def _write_out_log(self) -> None:
+        """Turn the reads of loops into entries of their own."""
+        log: list[tuple[int, LaneSet, Any]] = []
+        for entry in self.log:
+            if isinstance(entry[2], LoopReads):
+                each = entry[2].entries(entry[1])
+                self.logged += sum(_weight(lanes, address) for _, lanes, (address, _) in each)
+                log += each
+            else:
+                log.append(entry)
+        self.log, self.pending = log, 0
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """Check a write against earlier writes and against reads that were spilled."""
@@ -264,6 +321,7 @@ class SharedShadow:
 
     def _check_log(self) -> None:
         """Reads followed, in their own interval, by a write of another thread."""
+        self._write_out_log()
         for serial, lanes, (address, view) in self.log:
             if serial > self.last_write:
                 break
@@ -285,9 +343,14 @@ class SharedShadow:
     def _spill(self) -> None:
         """Fold the read log into one reader tag an element; agent `AGENT` stands for several threads."""
         self._check_log()
-        log, self.log, self.logged = self.log, [], 0
+        log, self.log, self.logged, self.pending = self.log, [], 0, 0
         if self.readers is None:
             self.readers = np.zeros_like(self.tag)
+        for start in range(0, len(log), SPILLED_AT_ONCE):
+            self._fold(log[start : start + SPILLED_AT_ONCE])
+
+    def _fold(self, log: list[tuple[int, LaneSet, Any]]) -> None:
+        """Fold a part of the log into the reader tags."""
         if self._spill_together(log):
             return
         for serial, lanes, (address, _view) in log:
@@ -342,7 +405,7 @@ class SharedShadow:
             self._check_log()
         if everywhere:
             self.log.clear()
-            self.logged = 0
+            self.logged = self.pending = 0
         elif not self.wide:
             self._widen()
         if not self.initialized and self.last_write >= self.batch.bar_low:
@@ -356,5 +419,6 @@ class SharedShadow:
     def forget_ended(self) -> None:
         """Drop logged reads whose interval has ended in all the blocks that read."""
         start = self.batch.interval_start
+        self._write_out_log()
         self.log = [entry for entry in self.log if entry[0] >= start(entry[1])]
         self.logged = sum(_weight(lanes, address) for _, lanes, (address, _) in self.log)

@@ -89,6 +89,8 @@ class CountingCode(LaneCode):
 class CountingGenerator(CodeGenerator):
     """Writes lane code that counts. ``B.counts.run`` counts a piece, ``B.counts.split`` a branch that divides lanes."""
 
+    counting = True
+
     def generate(self) -> CountingCode:
         """Produce the function, with its tables."""
         self.tables = Tables(stepwise=self.stepwise)

@@ -79,6 +79,7 @@ class Batch(Reports):
         self.clocks = Clocks(self) if run.code.barrier_objects and run.racecheck else None
         self.barrier_objects = BarrierObjects(self)
         self.memories: list[SharedMemory] = []
+        self.native: dict[int, dict[Any, Any]] = {}  # what loops of machine code remember, by loop
         self.counts: Any = None if run.counting is None else run.counting.collector(self)
 
     # ------------------------------------------------------------------------------------- coordinates

@@ -59,6 +59,8 @@ from refsim.engine.indices import with_indices
 from refsim.engine.lane_expressions import LaneExpressions, Site
 from refsim.engine.lane_types import lane_dtype
 from refsim.engine.liveness import Names, Needs, variables
+from refsim.engine.native.plans import plan_of
+from refsim.engine.native.running import NativeLoop
 from refsim.engine.registers import with_registers
 from refsim.engine.uses import Uses
 
@@ -96,6 +98,7 @@ class LaneCode:
     whole_grid: bool
     barrier_objects: bool
     types: dict[str, Type]
+    native_loops: list[NativeLoop]
     original: tuple[Program, dict[str, Type]] | None = None
     counting: LaneCode | None = None
     tables: Any = None
@@ -117,10 +120,12 @@ class CodeGenerator(LaneExpressions):
     """Writes the lane code of one program, or of one function, whose value is `result`."""
 
     result: Var | None = None
+    counting = False
 
     def generate(self) -> LaneCode:
         """Produce the function."""
         program = self.program
+        self.native_loops: list[NativeLoop] = []
         parameters = ", ".join(self.name(name) for name, kind in program.parameters if kind is not None)
         for name in sorted(self._indices_used()):
             value = f"B.index_values({name!r})"
@@ -173,6 +178,7 @@ class CodeGenerator(LaneExpressions):
                 isinstance(e, BarrierObject) for s in walk_statements(program.body) for e in walk_expressions(s)
             ),
             types=self.types,
+            native_loops=self.native_loops,
         )
 
     def _indices_used(self) -> set[str]:
@@ -455,8 +461,13 @@ class CodeGenerator(LaneExpressions):
         self.exits[s.label] = exits
         live = self.lanes(needs.out)
         head = self.lanes(needs.head)
-        through = self._save_through(needs, needs.head)
         watched = self._watched(s)
+        first_site = len(self.sites)
+        native = self._native(s, needs)
+        depth = self.depth
+        if native is not None:
+            self.depth += 1
+        through = self._save_through(needs, needs.head)
         self.emit(f"{exits} = []")
         self.emit(f"{parent} = S")
         if watched is not None:
@@ -498,6 +509,35 @@ class CodeGenerator(LaneExpressions):
                 self.emit(f" {before} = (S, B.run.fingerprint(B), {now})")
         self.depth -= 1
         self._join_exits(exits, parent, needs, through)
+        self.depth = depth
+        if native is not None:
+            native.sites = [n for n in range(first_site, len(self.sites)) if self.sites[n].noun == "read"]
+
+    def _native(self, s: Loop, needs: Needs) -> NativeLoop | None:
+        """Have machine code run a loop where it can; what is emitted next runs where it did not."""
+        if self.stepwise or self.counting:
+            return None
+        plan = plan_of(s, needs.out, self.types)
+        if plan is None:
+            return None
+        loop, done = self.fresh("native"), self.fresh("done")
+        self.namespace[loop] = native = NativeLoop(plan)
+        self.native_loops.append(native)
+        given = [
+            "".join(f"{part}, " for part in parts)
+            for parts in (
+                (self.expression(reading.array) for reading in plan.readings),
+                map(self.name, plan.indices),
+                map(self.name, plan.invariants),
+                (self.name(name) for name, _ in plan.states),
+            )
+        ]
+        bounds = f"{self.name(plan.counter)}, {self.expression(plan.bound)}"
+        self.emit(f"{done} = {loop}(B, S, {bounds}, {', '.join(f'({part})' for part in given)})")
+        changed = [*(name for name, _ in plan.states), *plan.integers]
+        self.emit(f"if {done} is not None: {self.tuple_of(changed)} = {done}")
+        self.emit("else:")
+        return native
 
     def _watched(self, s: Loop) -> list[str] | None:
         """Variables on which a ``while`` loop's course depends; None for counted loops, which end."""

@@ -213,13 +213,14 @@ def execute(
     turns: Turns | None = None,
     witness: bool = False,
     processes: int = 1,
+    native: str = "auto",
 ) -> Report:
     """Run a compiled kernel over its grid and report what was found; with `counting`, the code is one that counts.
 
     Where groups of `lanes` wait for each other in vain, smaller ones try from the start. With `witness`, races
     are given a schedule that shows them. With several `processes`, each runs a part of the blocks.
     """
-    run = Run(code, device, grid, block, groups, shared_bytes, note_negative, counting)
+    run = Run(code, device, grid, block, groups, shared_bytes, note_negative, counting, native)
     if not check_limits(run):
         return run.report_out
     arguments = flat_arguments(args, code.program.parameters)

@@ -10,10 +10,12 @@ from typing import Any
 
 from refsim.engine.turns import LANES, turns_named
 
+NATIVE = ("auto", "never", "always")  # when loops run as machine code
+
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Groups of lanes, schedule, witnesses and processes, as in `refsim.launch`.
+    """Groups of lanes, schedule, witnesses, processes and machine code, as in `refsim.launch`.
 
     Raises
     ------
@@ -25,11 +27,14 @@ class LaunchOptions:
     schedule: str | None = None
     witness: bool = False
     processes: int = 1
+    native: str = "auto"
 
     def __post_init__(self) -> None:
         if self.lanes not in ("auto", *LANES):
             raise ValueError(f"unknown lanes {self.lanes!r}; give auto, {', '.join(LANES)}")
         turns_named(self.schedule)
+        if self.native not in NATIVE:
+            raise ValueError(f"unknown native {self.native!r}; give {', '.join(NATIVE)}")
         if type(self.processes) is not int or self.processes < 1:
             raise ValueError(f"processes must be a number of at least 1, not {self.processes!r}")
         if self.processes > 1 and not hasattr(os, "fork"):

@@ -188,6 +188,7 @@ def _start(
         os.close(receive)
         for other in others:
             os.close(other.pipe)
+        run.cores = 1
         before = [None if _tags(m, checked) is not None else m.raw.copy() for m in memories]
         work(first, last)
         report = run.report_out
@@ -195,13 +196,13 @@ def _start(
         if not said:
             for memory, old, back in zip(memories, before, returned, strict=True):
                 _hand_back(memory, old, back, checked)
-        learned = run.code.irregular, run.code.uneven
-        _send(send, pickle.dumps((said, learned)))
+        loops = [loop.known() for loop in run.code.native_loops]
+        _send(send, pickle.dumps((said, (run.code.irregular, run.code.uneven, loops))))
         status = 0
     except BaseException as error:
         text = "".join(traceback.format_exception_only(error)).strip()
         with contextlib.suppress(OSError):
-            _send(send, pickle.dumps((f"a worker failed: {text}", (set(), set()))))
+            _send(send, pickle.dumps((f"a worker failed: {text}", (set(), set(), []))))
         status = 0
     finally:
         os._exit(status)
@@ -275,9 +276,11 @@ def _wait(worker: _Worker, code: LaneCode) -> str:
             f"the worker process of blocks {worker.first} to {worker.last - 1} ended with {how} before they were done "
             "(out of memory?); launch with processes=1"
         )
-    reason, (irregular, uneven) = pickle.loads(b"".join(parts))
+    reason, (irregular, uneven, loops) = pickle.loads(b"".join(parts))
     code.irregular |= irregular
     code.uneven |= uneven
+    for loop, known in zip(code.native_loops, loops, strict=bool(loops)):
+        loop.learn(*known)
     return str(reason)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from typing import Any
 
@@ -50,8 +51,11 @@ class Run:
         shared_bytes: int,
         note_negative: bool,
         counting: Any = None,
+        native: str = "auto",
     ) -> None:
         self.code = code
+        self.native = native
+        self.cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.counting = counting
         self.device = device
         self.grid = grid

@@ -1,0 +1,79 @@
+"""How machine code finds its data: where each reading, invariant and state lies, and what its parameters are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refsim.engine.native.plans import Plan
+
+VECTOR = 16  # lanes of one vector
+MOST_VECTORS = 2  # that are worked on side by side, so that one need not wait for its last sum
+CHUNK = VECTOR * MOST_VECTORS  # columns that a plan with calls works on at a time
+BYTES = {"float32": 4, "float64": 8}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Readings of one array whose cells lie at fixed distances from each other.
+
+    `by_row` is True if the cell depends on the thread; `stride` is how many cells a trip moves on, `distances` has
+    (number of the reading, cells from the group's first).
+    """
+
+    dtype: str
+    by_row: bool
+    stride: int
+    distances: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What one variant of a plan's function takes.
+
+    Attributes
+    ----------
+    columns
+        Blocks of the batch.
+    kinds
+        For each invariant of the plan how it varies: ``one``, ``row`` (with the thread), ``column``, ``full``.
+    groups
+        Groups of the plan's readings.
+    """
+
+    columns: int
+    kinds: tuple[str, ...]
+    groups: tuple[Group, ...]
+
+    def members(self, plan: Plan, kind: str, dtype: str) -> list[str]:
+        """Invariants that vary in one way and have one type, in the order of their block."""
+        return [n for n, k in zip(plan.invariants, self.kinds, strict=True) if k == kind and plan.types[n] == dtype]
+
+
+def pitch_of(columns: int) -> int:
+    """Elements from one variable to the next in a block: not a multiple of what caches map to one place."""
+    return columns + VECTOR if columns % CHUNK == 0 else columns
+
+
+KINDS = ("full", "row", "column", "one")
+HEAD = ("first row", "end row", "trips")
+BLOCKS = tuple(f"{what} {dtype}" for dtype in BYTES for what in ("out", "in", *KINDS))
+
+
+def parameters(plan: Plan, layout: Layout) -> dict[str, int]:
+    """Position of each parameter in the array that the function takes."""
+    names = [*HEAD, *BLOCKS]
+    for number in range(len(layout.groups)):
+        names += [f"data {number}", f"cells {number}"]
+    for name in functions_called(plan):
+        names += [f"loop {name}", f"loop data {name}"]
+    return {name: position for position, name in enumerate(names)}
+
+
+def functions_called(plan: Plan) -> list[str]:
+    """Functions of NumPy that a plan calls."""
+    return sorted({str(o.detail) for o in plan.operations if o.kind == "call"})
+
+
+def states_of(plan: Plan, dtype: str) -> list[str]:
+    """States of one type, in the order of their block."""
+    return [name for name, _ in plan.states if plan.types[name] == dtype]

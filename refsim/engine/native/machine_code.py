@@ -1,0 +1,465 @@
+"""A plan as machine code, through LLVM.
+
+The function takes one array of int64, `Layout` says what is where, and runs all trips for the lanes of some threads
+(rows) and all blocks (columns, contiguous). Arithmetic is written for 16 lanes at once and, for the columns that are
+left over, for one. Nothing lets the compiler change a result: no contraction, no reassociation, IEEE divisions.
+
+A plan without calls keeps its states in registers through all trips. One with calls works on a few columns at a time,
+in stages: what a function needs is laid down for all of them, NumPy's own loop is called on it, and the next stage goes
+on. So a function gives the same bits here as in lane code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+
+from refsim.engine.native.layouts import (
+    BYTES,
+    CHUNK,
+    MOST_VECTORS,
+    VECTOR,
+    Layout,
+    parameters,
+    pitch_of,
+    states_of,
+)
+from refsim.engine.native.plans import Operation, Plan
+
+REGISTERS = 16  # vectors of states that are kept in registers
+FLOAT_TYPES = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
+I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+AT_HAND = frozenset({"constant", "invariant", "state"})  # what every stage can get for itself
+ORDERED = {"==", "<", "<=", ">", ">="}
+
+
+# ------------------------------------------------------------------------------------------------- compiling
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The function of one variant, which takes the address of its parameters; it lives as long as `engine`."""
+
+    run: Callable[[int], None]
+    positions: dict[str, int]
+    engine: Any
+
+
+@cache
+def _target() -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3)
+
+
+def compiled(plan: Plan, layout: Layout) -> Compiled:
+    """Machine code for one variant of a plan."""
+    machine = _target()
+    module = ir.Module("loop")
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    _Writer(plan, layout, module).write()
+    parsed = binding.parse_assembly(str(module))
+    parsed.verify()
+    tuning = binding.create_pipeline_tuning_options(speed_level=2)
+    tuning.loop_vectorization = tuning.slp_vectorization = False
+    builder = binding.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(parsed, builder)
+    engine = binding.create_mcjit_compiler(parsed, machine)
+    engine.finalize_object()
+    run = ctypes.CFUNCTYPE(None, ctypes.c_int64)(engine.get_function_address("run"))
+    return Compiled(run, parameters(plan, layout), engine)
+
+
+# --------------------------------------------------------------------------------------------------- writing
+
+
+class _Writer:
+    """Writes one function; `width` lanes at a time."""
+
+    def __init__(self, plan: Plan, layout: Layout, module: Any) -> None:
+        self.plan = plan
+        self.layout = layout
+        self.module = module
+        self.positions = parameters(plan, layout)
+        self.width = 1
+        self.places = {
+            number: (position, distance, group)
+            for position, group in enumerate(layout.groups)
+            for number, distance in group.distances
+        }
+        self.levels = self._levels()
+        self.scratch: dict[int, Any] = {}
+
+    def _levels(self) -> list[int]:
+        """How many calls must come before each operation."""
+        levels: list[int] = []
+        for o in self.plan.operations:
+            below = [levels[n] + (self.plan.operations[n].kind == "call") for n in o.operands]
+            levels.append(max(below, default=0))
+        for n, o in enumerate(self.plan.operations):
+            if o.kind == "load":  # as late as its first use
+                users = [levels[m] for m, user in enumerate(self.plan.operations) if n in user.operands]
+                levels[n] = min(users, default=levels[n])
+        return levels
+
+    # ---------------------------------------------------------------------------------------- frame
+
+    def write(self) -> None:
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64]), "run")
+        self.function = function
+        b = self.b = ir.IRBuilder(function.append_basic_block("entry"))
+        table = b.inttoptr(function.args[0], I64.as_pointer())
+        self.parameter = {
+            name: b.load(b.gep(table, [ir.Constant(I64, position)])) for name, position in self.positions.items()
+        }
+        calls = any(o.kind == "call" for o in self.plan.operations)
+        if calls:
+            self._reserve()
+        rows = self.parameter["first row"], self.parameter["end row"]
+        self._loop("row", *rows, 1, self._row_in_stages if calls else self._row)
+        b.ret_void()
+
+    def _loop(self, name: str, first: Any, last: Any, step: int, body: Callable[[Any], None]) -> None:
+        """``for i in range(first, last, step)``."""
+        b = self.b
+        before = b.block
+        head = self.function.append_basic_block(f"{name}_head")
+        inside = self.function.append_basic_block(name)
+        after = self.function.append_basic_block(f"{name}_end")
+        b.branch(head)
+        b.position_at_end(head)
+        i = b.phi(I64, name)
+        i.add_incoming(first, before)
+        b.cbranch(b.icmp_signed("<", i, last), inside, after)
+        b.position_at_end(inside)
+        body(i)
+        i.add_incoming(b.add(i, ir.Constant(I64, step)), b.block)
+        b.branch(head)
+        b.position_at_end(after)
+
+    def _over_columns(self, first: Any, count: int, widest: int, body: Callable[[Any], None]) -> None:
+        """A number of columns from `first`: as many at once as fit, then vectors, then one by one."""
+        b, done = self.b, 0
+        for width in sorted({widest, VECTOR, 1}, reverse=True):
+            end = done + (count - done) // width * width
+            self.width = width
+            if end > done:
+                begin, stop = (b.add(first, ir.Constant(I64, n)) for n in (done, end))
+                self._loop("columns", begin, stop, width, self._from_here(body))
+            done = end
+
+    def _from_here(self, body: Callable[[Any], None]) -> Callable[[Any], None]:
+        def begun(column: Any) -> None:
+            self.column = column
+            self.starts: dict[int, Any] = {}
+            body(column)
+
+        return begun
+
+    # -------------------------------------------------------------------------------------- without calls
+
+    def _row(self, row: Any) -> None:
+        self._start_row(row)
+        vectors = max(1, min(MOST_VECTORS, REGISTERS // len(self.plan.states)))
+        self._over_columns(ir.Constant(I64, 0), self.layout.columns, vectors * VECTOR, self._all_trips)
+
+    def _all_trips(self, column: Any) -> None:
+        b, plan = self.b, self.plan
+        before: dict[int, Any] = {
+            n: self._operation(n, {}) for n, o in enumerate(plan.operations) if o.kind in ("constant", "invariant")
+        }
+        start = {
+            name: self._state(name, "in") if name in plan.carried else self._zero(plan.types[name])
+            for name, _ in plan.states
+        }
+        entry = b.block
+        head, inside, after = (self.function.append_basic_block(f"trip{part}") for part in ("_head", "", "_end"))
+        b.branch(head)
+        b.position_at_end(head)
+        trip = b.phi(I64, "trip")
+        trip.add_incoming(ir.Constant(I64, 0), entry)
+        held = {}
+        for name, value in start.items():
+            held[name] = b.phi(value.type)
+            held[name].add_incoming(value, entry)
+        b.cbranch(b.icmp_signed("<", trip, self.parameter["trips"]), inside, after)
+        b.position_at_end(inside)
+        self.trip = trip
+        values = dict(before)
+        for n, o in enumerate(plan.operations):
+            if n not in values:
+                values[n] = held[o.detail] if o.kind == "state" else self._operation(n, values)
+        for name, n in plan.states:
+            held[name].add_incoming(values[n], b.block)
+        trip.add_incoming(b.add(trip, ir.Constant(I64, 1)), b.block)
+        b.branch(head)
+        b.position_at_end(after)
+        for name, _ in plan.states:
+            self._write(held[name], self._state_pointer(name, "out"))
+
+    # ----------------------------------------------------------------------------------------- with calls
+
+    def _reserve(self) -> None:
+        """Room for what crosses from one stage to a later one, and for the arguments of NumPy's loops."""
+        b = self.b
+        crossing = {n for m, o in enumerate(self.plan.operations) for n in o.operands if self._crosses(n, m)}
+        crossing |= {n for m, o in enumerate(self.plan.operations) if o.kind == "call" for n in (m, *o.operands)}
+        crossing |= {n for _, n in self.plan.states if self.levels[n] < self._last_level()}
+        for n in sorted(crossing):
+            o = self.plan.operations[n]
+            if o.kind not in AT_HAND:
+                kind = ir.IntType(8) if o.type == "bool" else FLOAT_TYPES[o.type]
+                self.scratch[n] = b.alloca(kind, CHUNK)
+        pointer = ir.IntType(8).as_pointer()
+        self.arrays = b.alloca(pointer, 2)
+        self.extent = b.alloca(I64, 1)
+        self.steps = b.alloca(I64, 2)
+        for position in (0, 1):
+            b.store(ir.Constant(I64, 8), b.gep(self.steps, [ir.Constant(I64, position)]))
+
+    def _last_level(self) -> int:
+        return max(level + (o.kind == "call") for level, o in zip(self.levels, self.plan.operations, strict=True))
+
+    def _crosses(self, n: int, m: int) -> bool:
+        return self.levels[n] < self.levels[m] and self.plan.operations[n].kind not in (
+            "constant",
+            "invariant",
+            "state",
+        )
+
+    def _row_in_stages(self, row: Any) -> None:
+        self._start_row(row)
+        columns = self.layout.columns
+        for width in (CHUNK, columns % CHUNK):
+            first = 0 if width == CHUNK else columns // CHUNK * CHUNK
+            last = columns // CHUNK * CHUNK if width == CHUNK else columns
+            if width and last > first:
+                self._loop("chunk", ir.Constant(I64, first), ir.Constant(I64, last), width, self._chunk_of(width))
+
+    def _chunk_of(self, width: int) -> Callable[[Any], None]:
+        def chunk(first: Any) -> None:
+            self.first = first
+            self._over_columns(first, width, CHUNK, self._begin)
+            self._loop("trip", ir.Constant(I64, 0), self.parameter["trips"], 1, lambda trip: self._stages(trip, width))
+
+        return chunk
+
+    def _begin(self, column: Any) -> None:
+        """The states before the first trip."""
+        for name, _ in self.plan.states:
+            value = self._state(name, "in") if name in self.plan.carried else self._zero(self.plan.types[name])
+            self._write(value, self._state_pointer(name, "out"))
+
+    def _stages(self, trip: Any, width: int) -> None:
+        self.trip = trip
+        for level in range(self._last_level() + 1):
+            self._over_columns(self.first, width, CHUNK, partial(self._stage, level))
+            for n, o in enumerate(self.plan.operations):
+                if o.kind == "call" and self.levels[n] == level:
+                    self._call(n, o, width)
+
+    def _stage(self, level: int, column: Any) -> None:
+        """The operations between two rounds of calls; a state is replaced as soon as nobody needs the old one."""
+        plan = self.plan
+        values: dict[int, Any] = {}
+        last = level == self._last_level()
+        elsewhere = {*AT_HAND, "call"}
+        mine = [n for n, o in enumerate(plan.operations) if self.levels[n] == level and o.kind not in elsewhere]
+        waiting = dict(plan.states) if last else {}
+        uses = {name: max((m for m in mine if self._reads_state(m, name)), default=-1) for name in waiting}
+        for n in waiting.values():
+            if plan.operations[n].kind == "state":  # what one state held becomes another's value
+                self._get(n, values)
+        for n in mine:
+            values[n] = self._operation(n, values)
+            if n in self.scratch:
+                self._write(values[n], self._scratch_pointer(n))
+            for name in [
+                s for s, v in waiting.items() if v <= n and uses[s] <= n and (v in values or v in self.scratch)
+            ]:
+                self._write(self._get(waiting.pop(name), values), self._state_pointer(name, "out"))
+        for name, n in waiting.items():
+            self._write(self._get(n, values), self._state_pointer(name, "out"))
+
+    def _reads_state(self, n: int, name: str) -> bool:
+        operands = (self.plan.operations[m] for m in self.plan.operations[n].operands)
+        return any(o.kind == "state" and o.detail == name for o in operands)
+
+    def _call(self, n: int, o: Operation, width: int) -> None:
+        """NumPy's loop over the columns at hand."""
+        b = self.b
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer.as_pointer(), I64.as_pointer(), I64.as_pointer(), pointer])
+        for position, buffer in enumerate((self.scratch[o.operands[0]], self.scratch[n])):
+            b.store(b.bitcast(buffer, pointer), b.gep(self.arrays, [ir.Constant(I64, position)]))
+        b.store(ir.Constant(I64, width), self.extent)
+        loop = b.inttoptr(self.parameter[f"loop {o.detail}"], kind.as_pointer())
+        data = b.inttoptr(self.parameter[f"loop data {o.detail}"], pointer)
+        b.call(loop, [self.arrays, self.extent, self.steps, data])
+
+    # ------------------------------------------------------------------------------------------- memory
+
+    def _start_row(self, row: Any) -> None:
+        b = self.b
+        self.row = row
+        self.bases = []
+        for number, group in enumerate(self.layout.groups):
+            address = self.parameter[f"data {number}"]
+            if group.by_row:
+                cells = b.inttoptr(self.parameter[f"cells {number}"], I64.as_pointer())
+                cell = b.load(b.gep(cells, [row]))
+                size = self.layout.columns * BYTES[group.dtype]
+                address = b.add(address, b.mul(cell, ir.Constant(I64, size)))
+            self.bases.append(address)
+
+    def _at(self, address: Any, index: Any, dtype: str) -> Any:
+        """Pointer to an element, by its index, from an address."""
+        b = self.b
+        return b.gep(b.inttoptr(address, FLOAT_TYPES[dtype].as_pointer()), [index])
+
+    def _read(self, pointer: Any, dtype: str) -> Any:
+        b = self.b
+        if self.width == 1:
+            return b.load(pointer, align=BYTES[dtype])
+        vector = ir.VectorType(FLOAT_TYPES[dtype], self.width)
+        return b.load(b.bitcast(pointer, vector.as_pointer()), align=BYTES[dtype])
+
+    def _write(self, value: Any, pointer: Any) -> None:
+        b = self.b
+        scalar = value.type.element if isinstance(value.type, ir.VectorType) else value.type
+        if scalar == I1:
+            wide = self._of(ir.IntType(8))
+            value, align = b.zext(value, wide), 1
+        else:
+            align = 4 if scalar == FLOAT_TYPES["float32"] else 8
+        b.store(value, b.bitcast(pointer, value.type.as_pointer()), align=align)
+
+    def _state_pointer(self, name: str, which: str) -> Any:
+        dtype = self.plan.types[name]
+        members = states_of(self.plan, dtype)
+        return self._in_block(f"{which} {dtype}", dtype, len(members), members.index(name))
+
+    def _state(self, name: str, which: str) -> Any:
+        return self._read(self._state_pointer(name, which), self.plan.types[name])
+
+    def _in_block(self, block: str, dtype: str, count: int, position: int) -> Any:
+        """Pointer into a block of (rows, variables, columns)."""
+        b, columns = self.b, self.layout.columns
+        pitch = pitch_of(columns)
+        start = b.mul(self.row, ir.Constant(I64, count * pitch))
+        index = b.add(b.add(start, self.column), ir.Constant(I64, position * pitch))
+        return self._at(self.parameter[block], index, dtype)
+
+    def _scratch_pointer(self, n: int) -> Any:
+        return self.b.gep(self.scratch[n], [self.b.sub(self.column, self.first)])
+
+    def _get(self, n: int, values: dict[int, Any]) -> Any:
+        """The value of an operation: at hand, from the room between stages, or anew."""
+        if n not in values:
+            o = self.plan.operations[n]
+            if n in self.scratch:
+                values[n] = self._from_scratch(n, o)
+            elif o.kind == "state":
+                values[n] = self._state(o.detail, "out")
+            else:
+                values[n] = self._operation(n, values)
+        return values[n]
+
+    def _from_scratch(self, n: int, o: Operation) -> Any:
+        if o.type != "bool":
+            return self._read(self._scratch_pointer(n), o.type)
+        b = self.b
+        kind = self._of(ir.IntType(8))
+        return b.trunc(b.load(b.bitcast(self._scratch_pointer(n), kind.as_pointer()), align=1), self._of(I1))
+
+    # --------------------------------------------------------------------------------------- operations
+
+    def _of(self, scalar: Any) -> Any:
+        return ir.VectorType(scalar, self.width) if self.width > 1 else scalar
+
+    def _zero(self, dtype: str) -> Any:
+        return self._constant(0.0, dtype)
+
+    def _constant(self, value: float, dtype: str) -> Any:
+        scalar = FLOAT_TYPES[dtype]
+        return ir.Constant(self._of(scalar), [value] * self.width if self.width > 1 else value)
+
+    def _splat(self, value: Any) -> Any:
+        if self.width == 1:
+            return value
+        b = self.b
+        vector = ir.VectorType(value.type, self.width)
+        first = b.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(I32, 0))
+        lanes = ir.Constant(ir.VectorType(I32, self.width), [0] * self.width)
+        return b.shuffle_vector(first, ir.Constant(vector, ir.Undefined), lanes)
+
+    def _invariant(self, name: str, dtype: str) -> Any:
+        b, columns = self.b, self.layout.columns
+        kind = self.layout.kinds[self.plan.invariants.index(name)]
+        members = self.layout.members(self.plan, kind, dtype)
+        position, block = members.index(name), f"{kind} {dtype}"
+        if kind == "full":
+            return self._read(self._in_block(block, dtype, len(members), position), dtype)
+        if kind == "column":
+            index = b.add(self.column, ir.Constant(I64, position * pitch_of(columns)))
+            return self._read(self._at(self.parameter[block], index, dtype), dtype)
+        index = ir.Constant(I64, position)
+        if kind == "row":
+            index = b.add(index, b.mul(self.row, ir.Constant(I64, len(members))))
+        return self._splat(b.load(self._at(self.parameter[block], index, dtype)))
+
+    def _load(self, o: Operation) -> Any:
+        b, columns = self.b, self.layout.columns
+        position, distance, group = self.places[o.detail]
+        if position not in self.starts:
+            index = b.add(self.column, b.mul(self.trip, ir.Constant(I64, group.stride * columns)))
+            self.starts[position] = self._at(self.bases[position], index, group.dtype)
+        pointer = b.gep(self.starts[position], [ir.Constant(I64, distance * columns)])
+        return self._read(pointer, group.dtype)
+
+    def _operation(self, n: int, values: dict[int, Any]) -> Any:
+        b, o = self.b, self.plan.operations[n]
+        kind = o.kind
+        if kind == "constant":
+            return self._constant(float(np.frombuffer(o.detail, o.type)[0]), o.type)
+        if kind == "invariant":
+            return self._invariant(o.detail, o.type)
+        if kind == "load":
+            return self._load(o)
+        x, *more = (self._get(m, values) for m in o.operands)
+        if kind in _ARITHMETIC:
+            return getattr(b, _ARITHMETIC[kind])(x, *more)
+        if kind == "copy":
+            return x
+        if kind == "convert":
+            return (b.fpext if o.type == "float64" else b.fptrunc)(x, self._of(FLOAT_TYPES[o.type]))
+        if kind == "compare":
+            return b.fcmp_ordered(o.detail, x, *more) if o.detail in ORDERED else b.fcmp_unordered("!=", x, *more)
+        if kind in ("sqrt", "fabs"):
+            return b.call(self.module.declare_intrinsic(f"llvm.{kind}", [x.type]), [x])
+        if kind == "fma":
+            return b.call(self.module.declare_intrinsic("llvm.fma", [x.type]), [x, *more])
+        if kind in ("max", "min"):  # as Python compares
+            y = more[0]
+            return b.select(b.fcmp_ordered(">" if kind == "max" else "<", y, x), y, x)
+        y = more[0]  # fmax, fmin: a NaN gives way; of zeros +0 is the greater
+        first = b.or_(b.fcmp_ordered(">" if kind == "fmax" else "<", x, y), b.fcmp_unordered("uno", y, y))
+        result = b.select(first, x, y)
+        zeros = b.and_(b.fcmp_ordered("==", x, y), b.fcmp_ordered("==", result, self._zero(o.type)))
+        sum_ = b.fadd(x, y) if kind == "fmax" else b.fneg(b.fadd(b.fneg(x), b.fneg(y)))
+        return b.select(zeros, sum_, result)
+
+
+_ARITHMETIC = {
+    "+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "negate": "fneg", "and": "and_", "or": "or_", "not": "not_",
+    "select": "select",
+}  # fmt: skip

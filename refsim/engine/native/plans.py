@@ -1,0 +1,326 @@
+"""Which loops can run as machine code, and what one trip of them computes, as a list of operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from refsim.dialect import (
+    INTEGERS,
+    ITEM_BYTES,
+    Assign,
+    Binary,
+    Compare,
+    Const,
+    Convert,
+    Dim,
+    Expr,
+    Intrinsic,
+    Load,
+    LoadAt,
+    Loop,
+    PointerAdd,
+    Select,
+    Unary,
+    Var,
+    is_free,
+    walk_expressions,
+)
+from refsim.engine.intrinsics import elementary, intrinsic_name
+from refsim.engine.widths import multiples
+
+FLOATS = frozenset({"float32", "float64"})
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+EXACT = frozenset({"sqrt", "fabs", "abs"})
+CHOICES = frozenset({"fmax", "fmin", "max", "min"})
+CALLED = frozenset({"exp", "exp2", "log", "log2", "log10", "log1p", "expm1"})
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One step of a trip: its operands are numbers of earlier ones.
+
+    `kind` is ``constant``, ``invariant`` (a variable that the loop does not change), ``state`` (what a variable held
+    when the trip began), ``load``, ``call`` (a function of NumPy), or what to do; `detail` says which.
+    """
+
+    kind: str
+    type: str
+    operands: tuple[int, ...] = ()
+    detail: Any = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One read of a trip: an array, or a pointer, and its subscripts, which depend on the loop's variable linearly."""
+
+    array: Var
+    index: tuple[Expr, ...]
+    dtype: str
+    through_pointer: bool
+
+
+@dataclass
+class Plan:
+    """A loop that machine code can run.
+
+    Attributes
+    ----------
+    counter, first, bound, step, relation
+        The loop's variable, and ``counter relation bound`` as its condition; `step` is added after each trip.
+    copies
+        Integer variables that hold an expression of the counter, in order; those that are needed after the loop are in
+        `integers`.
+    operations, readings
+        What a trip computes and reads, in order.
+    invariants
+        Float variables that the loop reads and does not change.
+    indices
+        Integer variables that subscripts need, and the loop does not change.
+    states
+        Float variables that hold something from trip to trip or after the loop, with the operation that is their value
+        at the end of a trip; `carried` are those that a trip needs the old value of.
+    types
+        Type of every invariant and state.
+    """
+
+    counter: str
+    counter_type: str
+    bound: Expr
+    step: int
+    relation: str
+    copies: dict[str, Expr]
+    integers: tuple[str, ...]
+    operations: tuple[Operation, ...]
+    readings: tuple[Reading, ...]
+    invariants: tuple[str, ...]
+    indices: tuple[str, ...]
+    states: tuple[tuple[str, int], ...]
+    carried: frozenset[str]
+    types: dict[str, str]
+
+
+def plan_of(loop: Loop, needed: frozenset[str], types: dict[str, Any]) -> Plan | None:
+    """How to run a loop as machine code, or None; `needed` are the variables that it changes and others read later."""
+    try:
+        return _Planner(loop, needed, types).plan()
+    except _Unfit:
+        return None
+
+
+class _Unfit(Exception):
+    """The loop does something that machine code does not."""
+
+
+class _Planner:
+    def __init__(self, loop: Loop, needed: frozenset[str], types: dict[str, Any]) -> None:
+        self.loop = loop
+        self.needed = needed
+        self.types = types
+        self.changed = {s.name for s in (*loop.body, *loop.step) if isinstance(s, Assign)}
+        self.operations: list[Operation] = []
+        self.numbers: dict[Operation, int] = {}
+        self.readings: list[Reading] = []
+        self.values: dict[str, int] = {}
+        self.copies: dict[str, Expr] = {}
+        self.invariants: dict[str, None] = {}
+        self.indices: dict[str, None] = {}
+        self.carried: set[str] = set()
+
+    def plan(self) -> Plan:
+        loop, condition = self.loop, self.loop.condition
+        body = [s for s in loop.body if isinstance(s, Assign)]
+        steps = [s for s in loop.step if isinstance(s, Assign)]
+        if len(body) < len(loop.body) or len(loop.step) != 1 or len(steps) != 1:
+            raise _Unfit
+        if not isinstance(condition, Compare) or condition.op not in ("<", "<=", ">", ">="):
+            raise _Unfit
+        counter = _number_kept(condition.left)
+        step = steps[0]
+        if not isinstance(counter, Var) or step.name != counter.name or counter.name in {s.name for s in body}:
+            raise _Unfit
+        self.counter = counter.name
+        if not self._is_unchanged_number(condition.right):
+            raise _Unfit
+        for s in body:
+            self._statement(s)
+        states = tuple((n, v) for n, v in self.values.items() if n in self.carried or n in self.needed)
+        if not self.readings or not states or any(self.types[n] not in FLOATS for n, _ in states):
+            raise _Unfit
+        if any(name not in self.values for name in self.carried):
+            raise _Unfit
+        return Plan(
+            counter=self.counter,
+            counter_type=str(self.types[self.counter]),
+            bound=condition.right,
+            step=self._step(step.value),
+            relation=condition.op,
+            copies=self.copies,
+            integers=tuple(n for n in (*self.copies, self.counter) if n in self.needed or n == self.counter),
+            operations=tuple(self.operations),
+            readings=tuple(self.readings),
+            invariants=tuple(self.invariants),
+            indices=tuple(self.indices),
+            states=states,
+            carried=frozenset(self.carried),
+            types={n: str(self.types[n]) for n, _ in states}
+            | {str(o.detail): o.type for o in self.operations if o.kind == "invariant"},
+        )
+
+    def _step(self, e: Expr) -> int:
+        e = _number_kept(e)
+        if isinstance(e, Binary) and e.op in ("+", "-"):
+            left, right = _number_kept(e.left), _number_kept(e.right)
+            if isinstance(left, Var) and left.name == self.counter and isinstance(right, Const):
+                return int(right.value) if e.op == "+" else -int(right.value)
+        raise _Unfit
+
+    def _is_unchanged_number(self, e: Expr) -> bool:
+        return is_free(e) and all(
+            isinstance(part, (Const, Binary, Convert, Dim)) or (isinstance(part, Var) and part.name not in self.changed)
+            for part in walk_expressions(e)
+        )
+
+    def _statement(self, s: Assign) -> None:
+        kind = self.types.get(s.name)
+        if kind in INTEGERS:
+            if s.name in self.copies or s.name in self.carried:
+                raise _Unfit
+            self._subscript(s.value)
+            self.copies[s.name] = s.value
+        elif kind in FLOATS or kind == "bool":
+            self.values[s.name] = self._value(s.value)
+        else:
+            raise _Unfit
+
+    # ---------------------------------------------------------------------------------------- subscripts
+
+    def _subscript(self, e: Expr) -> bool:
+        """Check that an integer is linear in the counter; True if it depends on it."""
+        if isinstance(e, Const):
+            return False
+        if isinstance(e, Var):
+            if e.name == self.counter:
+                return True
+            if e.name in self.copies:
+                return self._subscript(self.copies[e.name])
+            if e.name in self.changed:
+                raise _Unfit
+            self.indices[e.name] = None
+            return False
+        if isinstance(e, Convert) and e.type in INTEGERS and e.value.type in INTEGERS:
+            return self._subscript(e.value)
+        if isinstance(e, Binary) and e.op in ("+", "-", "*") and e.type in INTEGERS:
+            left, right = self._subscript(e.left), self._subscript(e.right)
+            if e.op == "*" and left and right:
+                raise _Unfit
+            return left or right
+        raise _Unfit
+
+    def _reading(self, e: Load | LoadAt) -> int:
+        dtype = str(e.type)
+        if dtype not in FLOATS:
+            raise _Unfit
+        if isinstance(e, Load):
+            array, index, through = e.array, e.index, False
+        else:
+            if e.volatile:
+                raise _Unfit
+            array, index, through = self._pointer(e.pointer, dtype)
+        if not isinstance(array, Var) or array.name in self.changed:
+            raise _Unfit
+        for i in index:
+            self._subscript(i)
+        self.readings.append(Reading(array, tuple(index), dtype, through))
+        return self._add("load", dtype, (), len(self.readings) - 1)
+
+    def _pointer(self, e: Expr, dtype: str) -> tuple[Expr, tuple[Expr, ...], bool]:
+        """A pointer as a variable and terms of an index in elements."""
+        index: list[Expr] = []
+        while isinstance(e, PointerAdd):
+            terms = multiples(e.offset, ITEM_BYTES[dtype])
+            if terms is None:
+                raise _Unfit
+            for term, factor in terms:
+                number = Const(type="int64", value=factor)
+                index.append(number if term is None else Binary(type="int64", op="*", left=term, right=number))
+            e = e.pointer
+        total: Expr = Const(type="int64", value=0)
+        for term in index:
+            total = Binary(type="int64", op="+", left=total, right=term)
+        return e, (total,), True
+
+    # -------------------------------------------------------------------------------------------- values
+
+    def _add(self, kind: str, type_: str, operands: tuple[int, ...] = (), detail: Any = None) -> int:
+        operation = Operation(kind, type_, operands, detail)
+        if operation not in self.numbers:
+            self.numbers[operation] = len(self.operations)
+            self.operations.append(operation)
+        return self.numbers[operation]
+
+    def _value(self, e: Expr) -> int:
+        kind = str(e.type)
+        if isinstance(e, Const) and kind in FLOATS:
+            return self._add("constant", kind, (), _bits(e.value, kind))
+        if isinstance(e, Var):
+            return self._variable(e.name, kind)
+        if isinstance(e, (Load, LoadAt)):
+            return self._reading(e)
+        if isinstance(e, Binary) and kind in FLOATS and e.op in ("+", "-", "*", "/"):
+            return self._add(e.op, kind, (self._value(e.left), self._value(e.right)))
+        if isinstance(e, Binary) and kind == "bool" and e.op in ("and", "or"):
+            return self._add(e.op, kind, (self._value(e.left), self._value(e.right)))
+        if isinstance(e, Unary) and ((e.op == "-" and kind in FLOATS) or (e.op == "not" and kind == "bool")):
+            return self._add("negate" if e.op == "-" else "not", kind, (self._value(e.value),))
+        if isinstance(e, Compare) and e.op in COMPARISONS and e.left.type in FLOATS:
+            return self._add("compare", "bool", (self._value(e.left), self._value(e.right)), e.op)
+        if isinstance(e, Select) and kind in FLOATS:
+            parts = (self._value(part) for part in (e.condition, e.then, e.otherwise))
+            return self._add("select", kind, tuple(parts))
+        if isinstance(e, Convert) and kind in FLOATS and e.value.type in FLOATS:
+            inner = self._value(e.value)
+            return inner if e.value.type == kind else self._add("convert", kind, (inner,))
+        if isinstance(e, Intrinsic) and kind in FLOATS and e.operand == kind:
+            return self._intrinsic(e, kind)
+        raise _Unfit
+
+    def _variable(self, name: str, kind: str) -> int:
+        if name in self.values:
+            return self.values[name]
+        if kind not in FLOATS:
+            raise _Unfit
+        if name in self.changed:
+            self.carried.add(name)
+            return self._add("state", kind, (), name)
+        self.invariants[name] = None
+        return self._add("invariant", kind, (), name)
+
+    def _intrinsic(self, e: Intrinsic, kind: str) -> int:
+        base, _, last = e.name.rpartition(".")
+        name = f"f{base}" if last == "skips_nan" else intrinsic_name(e.name)
+        if name in EXACT and len(e.args) == 1:
+            return self._add("sqrt" if name == "sqrt" else "fabs", kind, (self._value(e.args[0]),))
+        if name in CHOICES and len(e.args) == 2:
+            return self._add(name, kind, tuple(self._value(a) for a in e.args))
+        if name == "fma" and len(e.args) == 3:
+            return self._add("fma", kind, tuple(self._value(a) for a in e.args))
+        if name in CALLED and len(e.args) == 1 and name not in elementary.NATIVE_FLOAT32:
+            inner = self._value(e.args[0])
+            wide = self._add("copy" if kind == "float64" else "convert", "float64", (inner,))
+            result = self._add("call", "float64", (wide,), name)
+            return result if kind == "float64" else self._add("convert", kind, (result,))
+        raise _Unfit
+
+
+def _number_kept(e: Expr) -> Expr:
+    while isinstance(e, Convert) and e.type in INTEGERS and e.value.type in INTEGERS:
+        e = e.value
+    return e
+
+
+def _bits(value: Any, kind: str) -> bytes:
+    """A constant told apart by its bits: -0.0 is not 0.0."""
+    return bytes(np.dtype(kind).type(value).tobytes())

@@ -1,0 +1,401 @@
+"""Running a plan: whether it pays, what the checks need to know of it, and the call."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from refsim.checks.shared_shadow import LoopReads, SharedShadow
+from refsim.dialect import Binary, Const, Convert, Expr, Var
+from refsim.engine.intrinsics import elementary
+from refsim.engine.memory import SharedMemory
+from refsim.engine.native.layouts import BYTES, KINDS, Group, Layout, functions_called, pitch_of, states_of
+from refsim.engine.native.plans import Plan, Reading
+from refsim.engine.pointers import Pointer
+from refsim.engine.views import View
+
+if TYPE_CHECKING:
+    from refsim.engine.batch import Batch
+    from refsim.engine.lanes import LaneSet
+    from refsim.engine.native.machine_code import Compiled
+
+WORTH_RUNNING = 1 << 18  # operations of lanes in one run of a loop: fewer are as fast in NumPy
+WORTH_A_CORE = 4e7  # operations of lanes for each core, in one run of a loop: about a millisecond
+WORTH_COMPILING = 1e8  # operations of lanes that a loop has cost when it is compiled: about what compiling takes,
+WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
+MOST_VARIANTS = 16  # that are compiled of one loop
+LIMITS = {f"{sign}int{bits}": (low, high) for bits in (8, 16, 32, 64) for sign, low, high in (
+    ("", -(1 << (bits - 1)), (1 << (bits - 1)) - 1), ("u", 0, (1 << bits) - 1))}  # fmt: skip
+
+
+class Unready(Exception):
+    """What the loop meets this time is not what machine code was made for."""
+
+
+@dataclass
+class Prepared:
+    """A loop's readings for one set of subscripts: where they begin, and what the shadows are told."""
+
+    layout_groups: tuple[Group, ...]
+    addresses: list[tuple[int, int]]
+    reads: dict[Any, list[tuple[int, View, Any, int]]]
+    kept: tuple[Any, ...]
+
+
+class NativeLoop:
+    """A plan with what is remembered of its runs."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.sites: list[int] = []
+        self.variants: dict[Layout, Compiled] = {}
+        self.work: dict[int, float] = {}  # operations of lanes that it has cost, by number of blocks
+
+    def __call__(
+        self,
+        batch: Batch,
+        lanes: LaneSet,
+        first: Any,
+        bound: Any,
+        arrays: tuple[Any, ...],
+        indices: tuple[Any, ...],
+        invariants: tuple[Any, ...],
+        states: tuple[Any, ...],
+    ) -> tuple[Any, ...] | None:
+        """Values of the plan's states and integers after the loop; None if lane code must run it."""
+        mode = batch.run.native
+        if mode == "never" or type(first) is not int or type(bound) is not int or not lanes.whole_columns:
+            return None
+        plan = self.plan
+        last_bound = bound + (plan.relation == "<=") - (plan.relation == ">=")
+        if (plan.relation in ("<", "<=")) != (plan.step > 0):
+            return None
+        trips = len(range(first, last_bound, plan.step))
+        work = lanes.size * trips * len(plan.operations)
+        if trips == 0 or (mode == "auto" and work < WORTH_RUNNING):
+            return None
+        if mode == "auto":
+            spent = self.work[lanes.shape[1]] = self.work.get(lanes.shape[1], 0.0) + work
+            if spent < WORTH_COMPILING + WORTH_OPERATION * len(plan.operations):
+                return None
+        try:
+            return self._run(batch, lanes, first, trips, arrays, indices, invariants, states)
+        except Unready:
+            return None
+
+    def known(self) -> tuple[tuple[Layout, ...], dict[int, float]]:
+        """What a process has learned of the loop: the variants that it compiled, and what the loop has cost."""
+        return tuple(self.variants), self.work
+
+    def learn(self, layouts: tuple[Layout, ...], work: dict[int, float]) -> None:
+        """Take over what another process has learned, so that the next one need not compile it again."""
+        for columns, spent in work.items():
+            self.work[columns] = max(spent, self.work.get(columns, 0.0))
+        for layout in layouts:
+            with contextlib.suppress(Unready):
+                self._variant(layout)
+
+    # -------------------------------------------------------------------------------------------- the run
+
+    def _run(
+        self,
+        batch: Batch,
+        lanes: LaneSet,
+        first: int,
+        trips: int,
+        arrays: Any,
+        indices: Any,
+        invariants: Any,
+        states: Any,
+    ) -> tuple[Any, ...]:
+        plan = self.plan
+        for array in arrays:
+            _check_memory(batch, lanes, array)
+        memory = batch.native.setdefault(id(self), {})
+        prepared = self._prepared(memory, lanes, first, trips, arrays, indices)
+        rows, columns = lanes.shape
+        inputs, kinds = self._invariants(memory, lanes, invariants)
+        layout = Layout(columns, kinds, prepared.layout_groups)
+        code = self._variant(layout)
+        positions = code.positions
+        table = np.zeros(len(positions), np.int64)
+        table[positions["trips"]] = trips
+        results: dict[str, Any] = {}
+        for dtype in BYTES:
+            names = states_of(plan, dtype)
+            if not names:
+                continue
+            before = self._block(memory, lanes, dtype, names, states)
+            out = np.empty((rows, len(names), pitch_of(columns)), dtype)
+            table[positions[f"in {dtype}"]], table[positions[f"out {dtype}"]] = before.ctypes.data, out.ctypes.data
+            views = tuple(out[:, i, :columns] for i in range(len(names)))
+            results |= dict(zip(names, views, strict=True))
+            memory["block", dtype] = out, views
+        for name, block in inputs.items():
+            table[positions[name]] = block.ctypes.data
+        for number, (data, cells) in enumerate(prepared.addresses):
+            table[positions[f"data {number}"]], table[positions[f"cells {number}"]] = data, cells
+        for name in functions_called(plan):
+            loop, data = _loop_of(name)
+            table[positions[f"loop {name}"]], table[positions[f"loop data {name}"]] = loop, data
+        cores = max(1, min(batch.run.cores, rows, int(lanes.size * trips * len(plan.operations) / WORTH_A_CORE)))
+        _run_rows(code, table, rows, cores)
+        self._tell_shadows(batch, lanes, trips, prepared)
+        return (*(results[name] for name, _ in plan.states), *self._integers(first, trips, indices))
+
+    def _variant(self, layout: Layout) -> Compiled:
+        if layout not in self.variants:
+            if len(self.variants) >= MOST_VARIANTS:
+                raise Unready
+            from refsim.engine.native.machine_code import compiled  # LLVM, which few launches need
+
+            self.variants[layout] = compiled(self.plan, layout)
+        return self.variants[layout]
+
+    def _block(self, memory: Any, lanes: LaneSet, dtype: str, names: list[str], states: Any) -> Any:
+        """The states before the loop as one array of (rows, states, columns)."""
+        order = [name for name, _ in self.plan.states]
+        values = [states[order.index(name)] for name in names]
+        known = memory.get(("block", dtype))
+        if known is not None and all(a is b for a, b in zip(known[1], values, strict=True)):
+            return known[0]
+        rows, columns = lanes.shape
+        block = np.empty((rows, len(names), pitch_of(columns)), dtype)
+        for i, (name, value) in enumerate(zip(names, values, strict=True)):
+            if name in self.plan.carried:
+                block[:, i, :columns] = value
+        return block
+
+    def _invariants(self, memory: Any, lanes: LaneSet, values: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Blocks of the variables that the loop does not change, and how each varies."""
+        known = memory.get("invariants")
+        if known is not None and known[0] is lanes and all(a is b for a, b in zip(known[1], values, strict=True)):
+            return known[2], known[3]
+        plan = self.plan
+        kinds = tuple(_kind(value, lanes) for value in values)
+        layout = Layout(lanes.shape[1], kinds, ())
+        given = dict(zip(plan.invariants, values, strict=True))
+        blocks = {}
+        for kind in KINDS:
+            for dtype in BYTES:
+                names = layout.members(plan, kind, dtype)
+                if names:
+                    rows = lanes.shape[0] if kind in ("full", "row") else 1
+                    columns = lanes.shape[1] if kind in ("full", "column") else 1
+                    pitch = 1 if columns == 1 and kind not in ("full", "column") else pitch_of(columns)
+                    block = np.empty((rows, len(names), pitch), dtype)
+                    for i, name in enumerate(names):
+                        block[:, i, :columns] = given[name]
+                    blocks[f"{kind} {dtype}"] = block
+        memory["invariants"] = lanes, values, blocks, kinds
+        return blocks, kinds
+
+    def _integers(self, first: int, trips: int, indices: Any) -> tuple[Any, ...]:
+        """What the integer variables hold after the loop."""
+        plan = self.plan
+        known = dict(zip(plan.indices, indices, strict=True))
+        known[plan.counter] = first + (trips - 1) * plan.step
+        values = [_evaluate(plan.copies[name], known, plan.copies) for name in plan.integers if name in plan.copies]
+        return (*values, first + trips * plan.step)
+
+    # --------------------------------------------------------------------------------------- subscripts
+
+    def _prepared(self, memory: Any, lanes: LaneSet, first: int, trips: int, arrays: Any, indices: Any) -> Prepared:
+        key = (
+            id(lanes), first, trips,
+            *(i if type(i) is int else id(i) for i in indices),
+            *((id(a.memory), a.offset) if type(a) is Pointer else id(a) for a in arrays),
+        )  # fmt: skip
+        known = memory.get(key)
+        if known is None:
+            if len(memory) > 64:
+                memory.clear()
+            known = memory[key] = self._prepare(lanes, first, trips, arrays, indices)
+        return known  # type: ignore[no-any-return]
+
+    def _prepare(self, lanes: LaneSet, first: int, trips: int, arrays: Any, indices: Any) -> Prepared:
+        plan = self.plan
+        ends = first + (trips - 1) * plan.step, first + trips * plan.step
+        low, high = LIMITS[plan.counter_type]
+        if not (low <= first <= high and low <= ends[1] <= high):
+            raise Unready
+        known = dict(zip(plan.indices, indices, strict=True))
+        groups: list[tuple[str, bool, int, Any, Any, list[tuple[int, int]]]] = []
+        reads: dict[Any, list[tuple[int, View, Any, int]]] = {}
+        for number, (reading, array) in enumerate(zip(plan.readings, arrays, strict=True)):
+            view = _view(reading, array)
+            begin = _address(reading, array, view, known | {plan.counter: first}, plan.copies)
+            end = _address(reading, array, view, known | {plan.counter: ends[0]}, plan.copies)
+            stride = _stride(begin, end, trips)
+            reads.setdefault(view.memory, []).append((number, view, begin, stride))
+            _join_group(groups, number, reading.dtype, stride, view, begin)
+        described = tuple(Group(g[0], g[1], g[2], tuple(g[5])) for g in groups)
+        kept: list[Any] = [lanes, arrays, indices]
+        addresses = []
+        for dtype, by_row, _, view, base, _ in groups:
+            cells = np.ascontiguousarray(np.broadcast_to(base.reshape(-1), lanes.shape[:1])) if by_row else None
+            start = 0 if by_row else base * view.data.shape[1] * np.dtype(dtype).itemsize
+            addresses.append((view.data.ctypes.data + start, 0 if cells is None else cells.ctypes.data))
+            kept += [cells, view.data]
+        return Prepared(described, addresses, reads, tuple(kept))
+
+    def _tell_shadows(self, batch: Batch, lanes: LaneSet, trips: int, prepared: Prepared) -> None:
+        run = batch.run
+        start = len(run.operations)
+        run.operations.extend(self.sites * trips)
+        if run.racecheck:
+            for memory, entries in prepared.reads.items():
+                if memory.shadow is not None:
+                    memory.shadow.read_in_loop(lanes, LoopReads(start, len(self.sites), trips, tuple(entries)))
+
+
+def _run_rows(code: Compiled, table: Any, rows: int, cores: int) -> None:
+    """Run all threads of the set, a part of them on each core."""
+    parts = []
+    for core in range(cores):
+        part = table.copy()
+        part[code.positions["first row"]] = rows * core // cores
+        part[code.positions["end row"]] = rows * (core + 1) // cores
+        parts.append(part)
+    helpers = [Thread(target=code.run, args=(part.ctypes.data,)) for part in parts[1:]]
+    for helper in helpers:
+        helper.start()
+    code.run(parts[0].ctypes.data)
+    for helper in helpers:
+        helper.join()
+
+
+def _check_memory(batch: Batch, lanes: LaneSet, array: Any) -> None:
+    """Refuse what is not a shared array whose cells are all initialised and not written since the last barrier."""
+    memory = getattr(array, "memory", None)
+    if type(memory) is not SharedMemory or type(array) not in (View, Pointer):
+        raise Unready
+    shadow = memory.shadow
+    if shadow is None:
+        return
+    if type(shadow) is not SharedShadow or not shadow.settled(lanes):
+        raise Unready
+
+
+def _view(reading: Reading, array: Any) -> View:
+    """The array that is read, as elements of its type in rows of blocks."""
+    if reading.through_pointer:
+        if type(array) is not Pointer or type(array.offset) is not int:
+            raise Unready
+        size = np.dtype(reading.dtype).itemsize
+        if array.memory.word != size or array.offset % size:
+            raise Unready
+        view: View = array.memory.window(reading.dtype)
+    else:
+        view = array
+        if type(view) is not View or view.varies:
+            raise Unready
+    data = view.data
+    if data.ndim != 2 or not data.flags.c_contiguous or data.dtype != np.dtype(reading.dtype):
+        raise Unready
+    return view
+
+
+def _address(reading: Reading, array: Any, view: View, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
+    """The cell of one trip, a number or one for each thread; every subscript is inside the array."""
+    index = [_evaluate(e, known, copies) for e in reading.index]
+    if reading.through_pointer:
+        index[0] = index[0] + array.offset // np.dtype(reading.dtype).itemsize
+    if len(index) != len(view.shape):
+        raise Unready
+    address = view.offset
+    for i, n, stride in zip(index, view.shape, view.strides, strict=True):
+        if isinstance(i, np.ndarray):
+            if i.ndim != 2 or i.shape[1] != 1 or not ((i >= 0) & (i < n)).all():
+                raise Unready
+        elif not 0 <= i < n:
+            raise Unready
+        address = address + i * stride
+    return address
+
+
+def _stride(begin: Any, end: Any, trips: int) -> int:
+    """Cells from one trip to the next, the same for every thread."""
+    if trips == 1:
+        return 0
+    distance = np.unique(np.asarray(end - begin))
+    if len(distance) != 1 or int(distance[0]) % (trips - 1):
+        raise Unready
+    return int(distance[0]) // (trips - 1)
+
+
+def _join_group(groups: list[Any], number: int, dtype: str, stride: int, view: View, begin: Any) -> None:
+    """Put a reading beside those of the same array at a fixed distance, or into a group of its own."""
+    by_row = isinstance(begin, np.ndarray)
+    for group in groups:
+        if group[0] == dtype and group[1] == by_row and group[2] == stride and group[3].data is view.data:
+            distance = begin - group[4]
+            if not by_row or (distance.shape == group[4].shape and (distance == distance[0]).all()):
+                group[5].append((number, int(distance[0, 0]) if by_row else distance))
+                return
+    groups.append((dtype, by_row, stride, view, begin, [(number, 0)]))
+
+
+def _evaluate(e: Expr, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
+    """An integer expression, if no part of it leaves its type."""
+    if isinstance(e, Const):
+        return int(e.value)
+    if isinstance(e, Var):
+        if e.name in copies:
+            return _evaluate(copies[e.name], known, copies)
+        value = known[e.name]
+        if type(value) is not int and not (isinstance(value, np.ndarray) and value.dtype == np.int64):
+            raise Unready
+        return value
+    if isinstance(e, Convert):
+        value = _evaluate(e.value, known, copies)
+    else:
+        assert isinstance(e, Binary)
+        left, right = _evaluate(e.left, known, copies), _evaluate(e.right, known, copies)
+        value = left + right if e.op == "+" else left - right if e.op == "-" else left * right
+    low, high = LIMITS[str(e.type)]
+    outside = ((value < low) | (value > high)).any() if isinstance(value, np.ndarray) else not low <= value <= high
+    if outside:
+        raise Unready
+    return value
+
+
+def _kind(value: Any, lanes: LaneSet) -> str:
+    """How a lane value varies."""
+    if not isinstance(value, np.ndarray):
+        return "one"
+    by_row, by_column = value.shape[0] > 1, value.shape[1] > 1
+    return "full" if by_row and by_column else "row" if by_row else "column" if by_column else "one"
+
+
+# ------------------------------------------------------------------------------------- loops of NumPy's functions
+
+
+class _UFunc(ctypes.Structure):
+    """The beginning of NumPy's public ``PyUFuncObject``."""
+
+    _fields_ = [
+        ("head", ctypes.c_ssize_t * (object.__basicsize__ // ctypes.sizeof(ctypes.c_ssize_t))),
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
+    ]
+
+
+@cache
+def _loop_of(name: str) -> tuple[int, int]:
+    """Addresses of the loop of a function of one float64 that NumPy itself runs, and of its data."""
+    function = elementary.UNARY[name]
+    assert isinstance(function, np.ufunc)
+    fields = _UFunc.from_address(id(function))
+    position = function.types.index("d->d")
+    return fields.functions[position] or 0, (fields.data[position] if fields.data else 0) or 0
