@@ -464,9 +464,6 @@ class CodeGenerator(LaneExpressions):
         watched = self._watched(s)
         first_site = len(self.sites)
         native = self._native(s, needs)
-        depth = self.depth
-        if native is not None:
-            self.depth += 1
         through = self._save_through(needs, needs.head)
         self.emit(f"{exits} = []")
         self.emit(f"{parent} = S")
@@ -509,12 +506,11 @@ class CodeGenerator(LaneExpressions):
                 self.emit(f" {before} = (S, B.run.fingerprint(B), {now})")
         self.depth -= 1
         self._join_exits(exits, parent, needs, through)
-        self.depth = depth
         if native is not None:
             native.sites = [n for n in range(first_site, len(self.sites)) if self.sites[n].noun == "read"]
 
     def _native(self, s: Loop, needs: Needs) -> NativeLoop | None:
-        """Have machine code run a loop where it can; what is emitted next runs where it did not."""
+        """Have machine code run a loop as far as it can; what is emitted next runs what is left."""
         if self.stepwise or self.counting:
             return None
         plan = plan_of(s, needs.out, self.types)
@@ -536,7 +532,6 @@ class CodeGenerator(LaneExpressions):
         self.emit(f"{done} = {loop}(B, S, {bounds}, {', '.join(f'({part})' for part in given)})")
         changed = [*(name for name, _ in plan.states), *plan.integers]
         self.emit(f"if {done} is not None: {self.tuple_of(changed)} = {done}")
-        self.emit("else:")
         return native
 
     def _watched(self, s: Loop) -> list[str] | None:

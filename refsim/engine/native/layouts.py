@@ -10,18 +10,21 @@ VECTOR = 16  # lanes of one vector
 MOST_VECTORS = 2  # that are worked on side by side, so that one need not wait for its last sum
 CHUNK = VECTOR * MOST_VECTORS  # columns that a plan with calls works on at a time
 BYTES = {"float32": 4, "float64": 8}
+ITEM_BYTES = {**BYTES, "float16": 2, "bfloat16": 2}
 
 
 @dataclass(frozen=True)
 class Group:
     """Readings of one array whose cells lie at fixed distances from each other.
 
-    `by_row` is True if the cell depends on the thread; `stride` is how many cells a trip moves on, `distances` has
-    (number of the reading, cells from the group's first).
+    A cell of shared memory is one value for each block. `varies` says what the cell depends on: nothing (``one``), the
+    thread (``row``), the block (``column``) or both (``full``); in shared memory it depends on the thread at most.
+    `stride` is how many cells a trip moves on, `distances` has (number of the reading, cells from the group's first).
     """
 
     dtype: str
-    by_row: bool
+    shared: bool
+    varies: str
     stride: int
     distances: tuple[tuple[int, int], ...]
 

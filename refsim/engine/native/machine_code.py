@@ -21,8 +21,8 @@ import numpy as np
 from llvmlite import binding, ir
 
 from refsim.engine.native.layouts import (
-    BYTES,
     CHUNK,
+    ITEM_BYTES,
     MOST_VECTORS,
     VECTOR,
     Layout,
@@ -33,8 +33,11 @@ from refsim.engine.native.layouts import (
 from refsim.engine.native.plans import Operation, Plan
 
 REGISTERS = 16  # vectors of states that are kept in registers
+I8, I16 = ir.IntType(8), ir.IntType(16)
 FLOAT_TYPES = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+STORED_TYPES = {**FLOAT_TYPES, "float16": I16, "bfloat16": I16}
+ALIGNMENT = {I8: 1, I16: 2, FLOAT_TYPES["float32"]: 4, FLOAT_TYPES["float64"]: 8}
 AT_HAND = frozenset({"constant", "invariant", "state"})  # what every stage can get for itself
 ORDERED = {"==", "<", "<=", ">", ">="}
 
@@ -217,9 +220,9 @@ class _Writer:
         for n in sorted(crossing):
             o = self.plan.operations[n]
             if o.kind not in AT_HAND:
-                kind = ir.IntType(8) if o.type == "bool" else FLOAT_TYPES[o.type]
+                kind = I8 if o.type == "bool" else STORED_TYPES[o.type]
                 self.scratch[n] = b.alloca(kind, CHUNK)
-        pointer = ir.IntType(8).as_pointer()
+        pointer = I8.as_pointer()
         self.arrays = b.alloca(pointer, 2)
         self.extent = b.alloca(I64, 1)
         self.steps = b.alloca(I64, 2)
@@ -297,7 +300,7 @@ class _Writer:
     def _call(self, n: int, o: Operation, width: int) -> None:
         """NumPy's loop over the columns at hand."""
         b = self.b
-        pointer = ir.IntType(8).as_pointer()
+        pointer = I8.as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer.as_pointer(), I64.as_pointer(), I64.as_pointer(), pointer])
         for position, buffer in enumerate((self.scratch[o.operands[0]], self.scratch[n])):
             b.store(b.bitcast(buffer, pointer), b.gep(self.arrays, [ir.Constant(I64, position)]))
@@ -309,17 +312,20 @@ class _Writer:
     # ------------------------------------------------------------------------------------------- memory
 
     def _start_row(self, row: Any) -> None:
-        b = self.b
+        b, columns = self.b, self.layout.columns
         self.row = row
         self.bases = []
+        self.cells = []
         for number, group in enumerate(self.layout.groups):
             address = self.parameter[f"data {number}"]
-            if group.by_row:
-                cells = b.inttoptr(self.parameter[f"cells {number}"], I64.as_pointer())
-                cell = b.load(b.gep(cells, [row]))
-                size = self.layout.columns * BYTES[group.dtype]
-                address = b.add(address, b.mul(cell, ir.Constant(I64, size)))
-            self.bases.append(address)
+            cells = b.inttoptr(self.parameter[f"cells {number}"], I64.as_pointer())
+            if group.varies == "row":
+                size = ITEM_BYTES[group.dtype] * (columns if group.shared else 1)
+                address = b.add(address, b.mul(b.load(b.gep(cells, [row])), ir.Constant(I64, size)))
+            elif group.varies == "full":
+                cells = b.gep(cells, [b.mul(row, ir.Constant(I64, columns))])
+            self.bases.append(b.inttoptr(address, STORED_TYPES[group.dtype].as_pointer()))
+            self.cells.append(cells)
 
     def _at(self, address: Any, index: Any, dtype: str) -> Any:
         """Pointer to an element, by its index, from an address."""
@@ -328,20 +334,15 @@ class _Writer:
 
     def _read(self, pointer: Any, dtype: str) -> Any:
         b = self.b
-        if self.width == 1:
-            return b.load(pointer, align=BYTES[dtype])
-        vector = ir.VectorType(FLOAT_TYPES[dtype], self.width)
-        return b.load(b.bitcast(pointer, vector.as_pointer()), align=BYTES[dtype])
+        vector = self._of(STORED_TYPES[dtype])
+        return b.load(b.bitcast(pointer, vector.as_pointer()), align=ITEM_BYTES[dtype])
 
     def _write(self, value: Any, pointer: Any) -> None:
         b = self.b
         scalar = value.type.element if isinstance(value.type, ir.VectorType) else value.type
         if scalar == I1:
-            wide = self._of(ir.IntType(8))
-            value, align = b.zext(value, wide), 1
-        else:
-            align = 4 if scalar == FLOAT_TYPES["float32"] else 8
-        b.store(value, b.bitcast(pointer, value.type.as_pointer()), align=align)
+            scalar, value = I8, b.zext(value, self._of(I8))
+        b.store(value, b.bitcast(pointer, value.type.as_pointer()), align=ALIGNMENT[scalar])
 
     def _state_pointer(self, name: str, which: str) -> Any:
         dtype = self.plan.types[name]
@@ -378,7 +379,7 @@ class _Writer:
         if o.type != "bool":
             return self._read(self._scratch_pointer(n), o.type)
         b = self.b
-        kind = self._of(ir.IntType(8))
+        kind = self._of(I8)
         return b.trunc(b.load(b.bitcast(self._scratch_pointer(n), kind.as_pointer()), align=1), self._of(I1))
 
     # --------------------------------------------------------------------------------------- operations
@@ -418,13 +419,48 @@ class _Writer:
         return self._splat(b.load(self._at(self.parameter[block], index, dtype)))
 
     def _load(self, o: Operation) -> Any:
-        b, columns = self.b, self.layout.columns
+        b = self.b
         position, distance, group = self.places[o.detail]
+        size = self.layout.columns if group.shared else 1
         if position not in self.starts:
-            index = b.add(self.column, b.mul(self.trip, ir.Constant(I64, group.stride * columns)))
-            self.starts[position] = self._at(self.bases[position], index, group.dtype)
-        pointer = b.gep(self.starts[position], [ir.Constant(I64, distance * columns)])
-        return self._read(pointer, group.dtype)
+            index = b.mul(self.trip, ir.Constant(I64, group.stride * size))
+            if group.shared:
+                index = b.add(index, self.column)
+            self.starts[position] = b.gep(self.bases[position], [index])
+        pointer = b.gep(self.starts[position], [ir.Constant(I64, distance * size)])
+        if group.shared:
+            return self._read(pointer, group.dtype)
+        if group.varies in ("one", "row"):
+            return self._splat(b.load(pointer))
+        return self._gathered(pointer, self.cells[position])
+
+    def _gathered(self, pointer: Any, cells: Any) -> Any:
+        """One value for each column, each at its own cell."""
+        b = self.b
+        first = b.gep(cells, [self.column])
+        if self.width == 1:
+            return b.load(b.gep(pointer, [b.load(first)]))
+        values = ir.Constant(self._of(pointer.type.pointee), ir.Undefined)
+        for lane in range(self.width):
+            cell = b.load(b.gep(first, [ir.Constant(I64, lane)]))
+            values = b.insert_element(values, b.load(b.gep(pointer, [cell])), ir.Constant(I32, lane))
+        return values
+
+    def _widened(self, bits: Any, dtype: str) -> Any:
+        """float16 or bfloat16 as float32, which holds all of their values."""
+        b = self.b
+        wide, target = b.zext(bits, self._of(I32)), self._of(FLOAT_TYPES["float32"])
+        if dtype == "bfloat16":
+            return b.bitcast(b.shl(wide, self._integer(16)), target)
+        magnitude = b.shl(b.and_(wide, self._integer(0x7FFF)), self._integer(13))
+        scaled = b.bitcast(b.fmul(b.bitcast(magnitude, target), self._constant(2.0**112, "float32")), self._of(I32))
+        infinite = b.icmp_unsigned(">=", magnitude, self._integer(0x7C00 << 13))
+        scaled = b.select(infinite, b.or_(magnitude, self._integer(0x7F800000)), scaled)
+        sign = b.shl(b.and_(wide, self._integer(0x8000)), self._integer(16))
+        return b.bitcast(b.or_(scaled, sign), target)
+
+    def _integer(self, value: int) -> Any:
+        return ir.Constant(self._of(I32), [value] * self.width if self.width > 1 else value)
 
     def _operation(self, n: int, values: dict[int, Any]) -> Any:
         b, o = self.b, self.plan.operations[n]
@@ -435,6 +471,8 @@ class _Writer:
             return self._invariant(o.detail, o.type)
         if kind == "load":
             return self._load(o)
+        if kind == "widen":
+            return self._widened(self._get(o.operands[0], values), o.detail)
         x, *more = (self._get(m, values) for m in o.operands)
         if kind in _ARITHMETIC:
             return getattr(b, _ARITHMETIC[kind])(x, *more)

@@ -14,6 +14,7 @@ from refsim.dialect import (
     Binary,
     Compare,
     Const,
+    ConstArray,
     Convert,
     Dim,
     Expr,
@@ -32,6 +33,7 @@ from refsim.engine.intrinsics import elementary, intrinsic_name
 from refsim.engine.widths import multiples
 
 FLOATS = frozenset({"float32", "float64"})
+HALVES = frozenset({"float16", "bfloat16"})  # only read, and converted
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 EXACT = frozenset({"sqrt", "fabs", "abs"})
 CHOICES = frozenset({"fmax", "fmin", "max", "min"})
@@ -56,7 +58,7 @@ class Operation:
 class Reading:
     """One read of a trip: an array, or a pointer, and its subscripts, which depend on the loop's variable linearly."""
 
-    array: Var
+    array: Var | ConstArray
     index: tuple[Expr, ...]
     dtype: str
     through_pointer: bool
@@ -190,7 +192,7 @@ class _Planner:
                 raise _Unfit
             self._subscript(s.value)
             self.copies[s.name] = s.value
-        elif kind in FLOATS or kind == "bool":
+        elif kind in FLOATS or kind in HALVES or kind == "bool":
             self.values[s.name] = self._value(s.value)
         else:
             raise _Unfit
@@ -221,7 +223,7 @@ class _Planner:
 
     def _reading(self, e: Load | LoadAt) -> int:
         dtype = str(e.type)
-        if dtype not in FLOATS:
+        if dtype not in FLOATS and dtype not in HALVES:
             raise _Unfit
         if isinstance(e, Load):
             array, index, through = e.array, e.index, False
@@ -229,7 +231,7 @@ class _Planner:
             if e.volatile:
                 raise _Unfit
             array, index, through = self._pointer(e.pointer, dtype)
-        if not isinstance(array, Var) or array.name in self.changed:
+        if not isinstance(array, (Var, ConstArray)) or array.name in self.changed:
             raise _Unfit
         for i in index:
             self._subscript(i)
@@ -280,6 +282,9 @@ class _Planner:
         if isinstance(e, Select) and kind in FLOATS:
             parts = (self._value(part) for part in (e.condition, e.then, e.otherwise))
             return self._add("select", kind, tuple(parts))
+        if isinstance(e, Convert) and kind in FLOATS and e.value.type in HALVES:
+            wide = self._add("widen", "float32", (self._value(e.value),), str(e.value.type))
+            return wide if kind == "float32" else self._add("convert", kind, (wide,))
         if isinstance(e, Convert) and kind in FLOATS and e.value.type in FLOATS:
             inner = self._value(e.value)
             return inner if e.value.type == kind else self._add("convert", kind, (inner,))
@@ -290,7 +295,7 @@ class _Planner:
     def _variable(self, name: str, kind: str) -> int:
         if name in self.values:
             return self.values[name]
-        if kind not in FLOATS:
+        if kind not in FLOATS:  # a bool, or a half
             raise _Unfit
         if name in self.changed:
             self.carried.add(name)

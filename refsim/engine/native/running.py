@@ -14,7 +14,7 @@ import numpy as np
 from refsim.checks.shared_shadow import LoopReads, SharedShadow
 from refsim.dialect import Binary, Const, Convert, Expr, Var
 from refsim.engine.intrinsics import elementary
-from refsim.engine.memory import SharedMemory
+from refsim.engine.memory import GlobalMemory, SharedMemory
 from refsim.engine.native.layouts import BYTES, KINDS, Group, Layout, functions_called, pitch_of, states_of
 from refsim.engine.native.plans import Plan, Reading
 from refsim.engine.pointers import Pointer
@@ -30,6 +30,7 @@ WORTH_A_CORE = 4e7  # operations of lanes for each core, in one run of a loop: a
 WORTH_COMPILING = 1e8  # operations of lanes that a loop has cost when it is compiled: about what compiling takes,
 WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
 MOST_VARIANTS = 16  # that are compiled of one loop
+MOST_PREPARED = 16  # sets of subscripts that a batch remembers of one loop
 LIMITS = {f"{sign}int{bits}": (low, high) for bits in (8, 16, 32, 64) for sign, low, high in (
     ("", -(1 << (bits - 1)), (1 << (bits - 1)) - 1), ("u", 0, (1 << bits) - 1))}  # fmt: skip
 
@@ -40,12 +41,38 @@ class Unready(Exception):
 
 @dataclass
 class Prepared:
-    """A loop's readings for one set of subscripts: where they begin, and what the shadows are told."""
+    """A loop's readings for one set of subscripts: where they begin, and what the shadows are told.
 
-    layout_groups: tuple[Group, ...]
+    `addresses` has for each group the address of its data and that of its cells; `kept` is what must stay alive.
+    """
+
+    groups: tuple[Group, ...]
     addresses: list[tuple[int, int]]
-    reads: dict[Any, list[tuple[int, View, Any, int]]]
+    reads: dict[SharedMemory, list[tuple[int, View, Any, int]]]
     kept: tuple[Any, ...]
+
+
+@dataclass
+class Family:
+    """Readings that make a group: the first one's cell, and how far from it the others' are."""
+
+    view: View
+    dtype: str
+    begin: Any
+    stride: int
+    distances: list[tuple[int, int]]
+
+    def takes(self, number: int, view: View, dtype: str, begin: Any, stride: int) -> bool:
+        """Take a reading in, if it lies at a fixed distance."""
+        if view.data is not self.view.data or (dtype, stride) != (self.dtype, self.stride):
+            return False
+        if np.shape(begin) != np.shape(self.begin):
+            return False
+        distance = np.asarray(begin - self.begin)
+        if (distance != distance.flat[0]).any():
+            return False
+        self.distances.append((number, int(distance.flat[0])))
+        return True
 
 
 class NativeLoop:
@@ -68,15 +95,12 @@ class NativeLoop:
         invariants: tuple[Any, ...],
         states: tuple[Any, ...],
     ) -> tuple[Any, ...] | None:
-        """Values of the plan's states and integers after the loop; None if lane code must run it."""
+        """Values of the plan's states and integers after the trips that all lanes make; None if none was made."""
         mode = batch.run.native
-        if mode == "never" or type(first) is not int or type(bound) is not int or not lanes.whole_columns:
+        if mode == "never" or lanes.flat is not None:
             return None
         plan = self.plan
-        last_bound = bound + (plan.relation == "<=") - (plan.relation == ">=")
-        if (plan.relation in ("<", "<=")) != (plan.step > 0):
-            return None
-        trips = len(range(first, last_bound, plan.step))
+        trips = _trips(plan, first, bound)
         work = lanes.size * trips * len(plan.operations)
         if trips == 0 or (mode == "auto" and work < WORTH_RUNNING):
             return None
@@ -107,7 +131,7 @@ class NativeLoop:
         self,
         batch: Batch,
         lanes: LaneSet,
-        first: int,
+        first: Any,
         trips: int,
         arrays: Any,
         indices: Any,
@@ -116,12 +140,12 @@ class NativeLoop:
     ) -> tuple[Any, ...]:
         plan = self.plan
         for array in arrays:
-            _check_memory(batch, lanes, array)
+            _check_memory(lanes, array)
         memory = batch.native.setdefault(id(self), {})
         prepared = self._prepared(memory, lanes, first, trips, arrays, indices)
         rows, columns = lanes.shape
         inputs, kinds = self._invariants(memory, lanes, invariants)
-        layout = Layout(columns, kinds, prepared.layout_groups)
+        layout = Layout(columns, kinds, prepared.groups)
         code = self._variant(layout)
         positions = code.positions
         table = np.zeros(len(positions), np.int64)
@@ -178,7 +202,7 @@ class NativeLoop:
         if known is not None and known[0] is lanes and all(a is b for a, b in zip(known[1], values, strict=True)):
             return known[2], known[3]
         plan = self.plan
-        kinds = tuple(_kind(value, lanes) for value in values)
+        kinds = tuple(_kind(value) for value in values)
         layout = Layout(lanes.shape[1], kinds, ())
         given = dict(zip(plan.invariants, values, strict=True))
         blocks = {}
@@ -196,8 +220,8 @@ class NativeLoop:
         memory["invariants"] = lanes, values, blocks, kinds
         return blocks, kinds
 
-    def _integers(self, first: int, trips: int, indices: Any) -> tuple[Any, ...]:
-        """What the integer variables hold after the loop."""
+    def _integers(self, first: Any, trips: int, indices: Any) -> tuple[Any, ...]:
+        """What the integer variables hold after the trips."""
         plan = self.plan
         known = dict(zip(plan.indices, indices, strict=True))
         known[plan.counter] = first + (trips - 1) * plan.step
@@ -206,44 +230,54 @@ class NativeLoop:
 
     # --------------------------------------------------------------------------------------- subscripts
 
-    def _prepared(self, memory: Any, lanes: LaneSet, first: int, trips: int, arrays: Any, indices: Any) -> Prepared:
+    def _prepared(self, memory: Any, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
         key = (
-            id(lanes), first, trips,
-            *(i if type(i) is int else id(i) for i in indices),
+            id(lanes), trips,
+            *(i if type(i) is int else id(i) for i in (first, *indices)),
             *((id(a.memory), a.offset) if type(a) is Pointer else id(a) for a in arrays),
         )  # fmt: skip
-        known = memory.get(key)
-        if known is None:
-            if len(memory) > 64:
-                memory.clear()
-            known = memory[key] = self._prepare(lanes, first, trips, arrays, indices)
-        return known  # type: ignore[no-any-return]
+        known: dict[Any, Prepared] = memory.setdefault("prepared", {})
+        if key not in known:
+            if len(known) >= MOST_PREPARED:
+                known.clear()
+            known[key] = self._prepare(lanes, first, trips, arrays, indices)
+        return known[key]
 
-    def _prepare(self, lanes: LaneSet, first: int, trips: int, arrays: Any, indices: Any) -> Prepared:
+    def _prepare(self, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
         plan = self.plan
-        ends = first + (trips - 1) * plan.step, first + trips * plan.step
-        low, high = LIMITS[plan.counter_type]
-        if not (low <= first <= high and low <= ends[1] <= high):
-            raise Unready
+        last, after = first + (trips - 1) * plan.step, first + trips * plan.step
+        for value in (first, after):
+            _check_range(value, plan.counter_type)
         known = dict(zip(plan.indices, indices, strict=True))
-        groups: list[tuple[str, bool, int, Any, Any, list[tuple[int, int]]]] = []
-        reads: dict[Any, list[tuple[int, View, Any, int]]] = {}
+        families: list[Family] = []
+        reads: dict[SharedMemory, list[tuple[int, View, Any, int]]] = {}
         for number, (reading, array) in enumerate(zip(plan.readings, arrays, strict=True)):
             view = _view(reading, array)
             begin = _address(reading, array, view, known | {plan.counter: first}, plan.copies)
-            end = _address(reading, array, view, known | {plan.counter: ends[0]}, plan.copies)
+            end = _address(reading, array, view, known | {plan.counter: last}, plan.copies)
             stride = _stride(begin, end, trips)
-            reads.setdefault(view.memory, []).append((number, view, begin, stride))
-            _join_group(groups, number, reading.dtype, stride, view, begin)
-        described = tuple(Group(g[0], g[1], g[2], tuple(g[5])) for g in groups)
-        kept: list[Any] = [lanes, arrays, indices]
-        addresses = []
-        for dtype, by_row, _, view, base, _ in groups:
-            cells = np.ascontiguousarray(np.broadcast_to(base.reshape(-1), lanes.shape[:1])) if by_row else None
-            start = 0 if by_row else base * view.data.shape[1] * np.dtype(dtype).itemsize
-            addresses.append((view.data.ctypes.data + start, 0 if cells is None else cells.ctypes.data))
-            kept += [cells, view.data]
-        return Prepared(described, addresses, reads, tuple(kept))
+            if isinstance(view.memory, SharedMemory):
+                reads.setdefault(view.memory, []).append((number, view, begin, stride))
+            if not any(family.takes(number, view, reading.dtype, begin, stride) for family in families):
+                families.append(Family(view, reading.dtype, begin, stride, [(number, 0)]))
+        kept: list[Any] = [lanes, first, arrays, indices]
+        groups, addresses = [], []
+        for family in families:
+            data, shared = family.view.data, isinstance(family.view.memory, SharedMemory)
+            varies = _kind(family.begin)
+            if shared and varies not in ("one", "row"):
+                raise Unready
+            start, cells = 0, np.zeros(1, np.int64)
+            if varies == "one":
+                start = int(np.asarray(family.begin).flat[0]) * data.strides[0]
+            else:
+                rows, columns = lanes.shape
+                shape = {"row": (rows, 1), "column": (1, columns), "full": (rows, columns)}[varies]
+                cells = np.ascontiguousarray(np.broadcast_to(family.begin, shape))
+            groups.append(Group(family.dtype, shared, varies, family.stride, tuple(family.distances)))
+            addresses.append((data.ctypes.data + start, cells.ctypes.data))
+            kept += [cells, data]
+        return Prepared(tuple(groups), addresses, reads, tuple(kept))
 
     def _tell_shadows(self, batch: Batch, lanes: LaneSet, trips: int, prepared: Prepared) -> None:
         run = batch.run
@@ -271,25 +305,47 @@ def _run_rows(code: Compiled, table: Any, rows: int, cores: int) -> None:
         helper.join()
 
 
-def _check_memory(batch: Batch, lanes: LaneSet, array: Any) -> None:
-    """Refuse what is not a shared array whose cells are all initialised and not written since the last barrier."""
-    memory = getattr(array, "memory", None)
-    if type(memory) is not SharedMemory or type(array) not in (View, Pointer):
+def _trips(plan: Plan, first: Any, bound: Any) -> int:
+    """Trips that all lanes make."""
+    upwards = plan.relation in ("<", "<=")
+    if upwards != (plan.step > 0) or plan.step == 0 or not (_is_number(first) and _is_number(bound)):
+        return 0
+    length = bound - first if upwards else first - bound
+    length = length + (plan.relation in ("<=", ">="))
+    trips = -(-length // abs(plan.step))
+    return max(0, int(trips.min()) if isinstance(trips, np.ndarray) else trips)
+
+
+def _is_number(value: Any) -> bool:
+    """True for what integers of at most 64 bits with a sign travel as."""
+    return type(value) is int or (isinstance(value, np.ndarray) and value.dtype == np.int64)
+
+
+def _check_memory(lanes: LaneSet, array: Any) -> None:
+    """Refuse what a check may have something to say of.
+
+    Nothing can be found in a shared array whose cells are all initialised and not written since the last barrier, and
+    in a global one that is not watched, because it is only read or because nobody asked.
+    """
+    memory: Any = getattr(array, "memory", None)
+    if type(array) not in (View, Pointer) or type(memory) not in (SharedMemory, GlobalMemory):
         raise Unready
     shadow = memory.shadow
-    if shadow is None:
-        return
-    if type(shadow) is not SharedShadow or not shadow.settled(lanes):
+    if type(memory) is SharedMemory:
+        settled = shadow is None or (type(shadow) is SharedShadow and shadow.settled(lanes))
+        if not settled or not lanes.whole_columns:
+            raise Unready
+    elif shadow is not None:
         raise Unready
 
 
 def _view(reading: Reading, array: Any) -> View:
-    """The array that is read, as elements of its type in rows of blocks."""
+    """The array that is read, as elements of its type; a shared one in rows of blocks."""
     if reading.through_pointer:
         if type(array) is not Pointer or type(array.offset) is not int:
             raise Unready
         size = np.dtype(reading.dtype).itemsize
-        if array.memory.word != size or array.offset % size:
+        if array.memory.word not in (None, size) or array.offset % size:
             raise Unready
         view: View = array.memory.window(reading.dtype)
     else:
@@ -297,13 +353,14 @@ def _view(reading: Reading, array: Any) -> View:
         if type(view) is not View or view.varies:
             raise Unready
     data = view.data
-    if data.ndim != 2 or not data.flags.c_contiguous or data.dtype != np.dtype(reading.dtype):
+    dimensions = 2 if type(view.memory) is SharedMemory else 1
+    if data.ndim != dimensions or not data.flags.c_contiguous or data.dtype != np.dtype(reading.dtype):
         raise Unready
     return view
 
 
 def _address(reading: Reading, array: Any, view: View, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
-    """The cell of one trip, a number or one for each thread; every subscript is inside the array."""
+    """The cell of one trip, in each lane; every subscript is inside the array."""
     index = [_evaluate(e, known, copies) for e in reading.index]
     if reading.through_pointer:
         index[0] = index[0] + array.offset // np.dtype(reading.dtype).itemsize
@@ -312,7 +369,7 @@ def _address(reading: Reading, array: Any, view: View, known: dict[str, Any], co
     address = view.offset
     for i, n, stride in zip(index, view.shape, view.strides, strict=True):
         if isinstance(i, np.ndarray):
-            if i.ndim != 2 or i.shape[1] != 1 or not ((i >= 0) & (i < n)).all():
+            if int(i.view(np.uint64).max()) >= n:
                 raise Unready
         elif not 0 <= i < n:
             raise Unready
@@ -321,25 +378,14 @@ def _address(reading: Reading, array: Any, view: View, known: dict[str, Any], co
 
 
 def _stride(begin: Any, end: Any, trips: int) -> int:
-    """Cells from one trip to the next, the same for every thread."""
+    """Cells from one trip to the next, the same in every lane."""
     if trips == 1:
         return 0
-    distance = np.unique(np.asarray(end - begin))
-    if len(distance) != 1 or int(distance[0]) % (trips - 1):
+    distance = np.asarray(end - begin)
+    total = int(distance.flat[0])
+    if total % (trips - 1) or (distance != total).any():
         raise Unready
-    return int(distance[0]) // (trips - 1)
-
-
-def _join_group(groups: list[Any], number: int, dtype: str, stride: int, view: View, begin: Any) -> None:
-    """Put a reading beside those of the same array at a fixed distance, or into a group of its own."""
-    by_row = isinstance(begin, np.ndarray)
-    for group in groups:
-        if group[0] == dtype and group[1] == by_row and group[2] == stride and group[3].data is view.data:
-            distance = begin - group[4]
-            if not by_row or (distance.shape == group[4].shape and (distance == distance[0]).all()):
-                group[5].append((number, int(distance[0, 0]) if by_row else distance))
-                return
-    groups.append((dtype, by_row, stride, view, begin, [(number, 0)]))
+    return total // (trips - 1)
 
 
 def _evaluate(e: Expr, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
@@ -350,7 +396,7 @@ def _evaluate(e: Expr, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
         if e.name in copies:
             return _evaluate(copies[e.name], known, copies)
         value = known[e.name]
-        if type(value) is not int and not (isinstance(value, np.ndarray) and value.dtype == np.int64):
+        if not _is_number(value):
             raise Unready
         return value
     if isinstance(e, Convert):
@@ -358,15 +404,28 @@ def _evaluate(e: Expr, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
     else:
         assert isinstance(e, Binary)
         left, right = _evaluate(e.left, known, copies), _evaluate(e.right, known, copies)
+        most = _most(left) * _most(right) if e.op == "*" else _most(left) + _most(right)
+        if most >= 1 << 62:
+            raise Unready
         value = left + right if e.op == "+" else left - right if e.op == "-" else left * right
-    low, high = LIMITS[str(e.type)]
-    outside = ((value < low) | (value > high)).any() if isinstance(value, np.ndarray) else not low <= value <= high
-    if outside:
-        raise Unready
+    _check_range(value, str(e.type))
     return value
 
 
-def _kind(value: Any, lanes: LaneSet) -> str:
+def _most(value: Any) -> int:
+    """The largest magnitude."""
+    return max(abs(int(value.min())), abs(int(value.max()))) if isinstance(value, np.ndarray) else abs(value)
+
+
+def _check_range(value: Any, kind: str) -> None:
+    """Refuse numbers that a type cannot hold."""
+    low, high = LIMITS[kind]
+    least, most = (value.min(), value.max()) if isinstance(value, np.ndarray) else (value, value)
+    if not low <= least <= most <= high:
+        raise Unready
+
+
+def _kind(value: Any) -> str:
     """How a lane value varies."""
     if not isinstance(value, np.ndarray):
         return "one"
