@@ -482,10 +482,8 @@ class _Writer:
             return (b.fpext if o.type == "float64" else b.fptrunc)(x, self._of(FLOAT_TYPES[o.type]))
         if kind == "compare":
             return b.fcmp_ordered(o.detail, x, *more) if o.detail in ORDERED else b.fcmp_unordered("!=", x, *more)
-        if kind in ("sqrt", "fabs"):
-            return b.call(self.module.declare_intrinsic(f"llvm.{kind}", [x.type]), [x])
-        if kind == "fma":
-            return b.call(self.module.declare_intrinsic("llvm.fma", [x.type]), [x, *more])
+        if kind in ("sqrt", "fabs", "fma"):
+            return self._llvm(kind, o.type, x, *more)
         if kind in ("max", "min"):  # as Python compares
             y = more[0]
             return b.select(b.fcmp_ordered(">" if kind == "max" else "<", y, x), y, x)
@@ -495,6 +493,15 @@ class _Writer:
         zeros = b.and_(b.fcmp_ordered("==", x, y), b.fcmp_ordered("==", result, self._zero(o.type)))
         sum_ = b.fadd(x, y) if kind == "fmax" else b.fneg(b.fadd(b.fneg(x), b.fneg(y)))
         return b.select(zeros, sum_, result)
+
+    def _llvm(self, name: str, dtype: str, *arguments: Any) -> Any:
+        """A function of LLVM's own, for as many lanes as are at hand."""
+        vector = f"v{self.width}" if self.width > 1 else ""
+        full = f"llvm.{name}.{vector}f{8 * ITEM_BYTES[dtype]}"
+        if full not in self.module.globals:
+            of = self._of(FLOAT_TYPES[dtype])
+            ir.Function(self.module, ir.FunctionType(of, [of] * len(arguments)), full)
+        return self.b.call(self.module.globals[full], arguments)
 
 
 _ARITHMETIC = {

@@ -151,12 +151,14 @@ class NativeLoop:
         table = np.zeros(len(positions), np.int64)
         table[positions["trips"]] = trips
         results: dict[str, Any] = {}
+        blocks = []  # alive until the machine code has run
         for dtype in BYTES:
             names = states_of(plan, dtype)
             if not names:
                 continue
             before = self._block(memory, lanes, dtype, names, states)
             out = np.empty((rows, len(names), pitch_of(columns)), dtype)
+            blocks += [before, out]
             table[positions[f"in {dtype}"]], table[positions[f"out {dtype}"]] = before.ctypes.data, out.ctypes.data
             views = tuple(out[:, i, :columns] for i in range(len(names)))
             results |= dict(zip(names, views, strict=True))

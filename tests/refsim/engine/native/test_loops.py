@@ -1,0 +1,63 @@
+"""Loops that run as machine code: one thing at a time."""
+
+import math
+
+import numpy as np
+import pytest
+from numba import cuda, float32, float64
+from same_bits import loops_of, same_bits
+
+import refsim
+
+BLOCKS, THREADS = 33, 32
+
+
+def launched(kernel, *arguments, grid=BLOCKS, block=THREADS, **options):
+    """What a kernel leaves in its last argument, as lane code and as machine code, which must have run."""
+    never, always = (np.array(arguments[-1]) for _ in range(2))
+    reports = [
+        refsim.launch(kernel, grid, block, *arguments[:-1], out, native=native, **options)
+        for native, out in (("never", never), ("always", always))
+    ]
+    assert all(loop.variants for loop in loops_of(kernel, *arguments))
+    assert not reports[0].findings
+    assert not reports[1].findings
+    return never, always
+
+
+def rooted(x, out):
+    cells = cuda.shared.array(32, float32)
+    t = cuda.threadIdx.x
+    cells[t] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    total = float32(0)
+    for k in range(32):
+        total = cuda.fma(math.sqrt(cells[k]), total, abs(cells[k] - total))
+    out[cuda.grid(1)] = total
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_of_the_processor_on_vectors(dtype):
+    x = np.random.default_rng(0).random(BLOCKS * THREADS).astype(dtype)
+    never, always = launched(rooted, x, np.zeros(x.size))
+    assert same_bits(always, never)
+
+
+def two_types(x, out):
+    cells = cuda.shared.array(32, float32)
+    t = cuda.threadIdx.x
+    cells[t] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    least, total = x[0], float64(x[1])
+    for k in range(32):
+        least = min(least, cells[k])
+        total += cells[k]
+    out[cuda.grid(1), 0] = least
+    out[cuda.grid(1), 1] = total
+
+
+def test_states_of_both_types_keep_what_they_held_before():
+    x = np.random.default_rng(1).random(BLOCKS * THREADS).astype(np.float32) + np.float32(1)
+    for _ in range(5):
+        never, always = launched(two_types, x, np.zeros((x.size, 2)))
+        assert same_bits(always, never)
