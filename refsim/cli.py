@@ -190,6 +190,7 @@ def check(
     schedule: str | None,
     witness: bool,
     processes: int,
+    native: str,
 ) -> None:
     """Judge a backend on operators OP (all of them if none is given).
 
@@ -207,7 +208,7 @@ def check(
         destination = Destination(output)
         known = KnownDeviations(read_lists(known_files), complete=not far)
         names = [record.name for record in records]
-        with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
+        with kept_clean(), chosen_lanes(lanes, schedule, witness, processes, native):
             judged: Backend
             if isolated:
                 limits = Limits(seconds, memory << 20, numerics=numerics, nondeterministic=nondeterministic)
@@ -256,6 +257,7 @@ def replay(
     schedule: str | None,
     witness: bool,
     processes: int,
+    native: str,
 ) -> None:
     """Run cases again: one case as JSON text, or a file with a case, a list of them, or a report, of which those run
     that failed. Without --backend or --device, a report's own are taken."""
@@ -272,7 +274,7 @@ def replay(
         for case in cases:
             grouped.setdefault((case.operator, case.dtype), []).append(case)
         dtypes = list(dict.fromkeys(case.dtype for case in cases))
-        with kept_clean(), chosen_lanes(lanes, schedule, witness, processes):
+        with kept_clean(), chosen_lanes(lanes, schedule, witness, processes, native):
             names = [record.name for record in records]
             judged: Backend
             if isolated:

@@ -52,6 +52,7 @@ def run(
     schedule: str | None,
     witness: bool,
     processes: int,
+    native: str,
     simulate: bool,
 ) -> None:
     """Run SCRIPT, which uses numba.cuda or cupy, without a GPU and under checks.
@@ -67,7 +68,7 @@ def run(
         session = Session(device, checks, raise_on_findings, counters or per_line or picture is not None)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    with chosen_lanes(lanes, schedule, witness, processes):
+    with chosen_lanes(lanes, schedule, witness, processes, native):
         status = run_script(script, arguments, session, simulate)
     sys.stdout.flush()
     if session.totals is not None:

@@ -1,4 +1,4 @@
-"""Options of commands that say how launches run: groups of lanes, and the schedule."""
+"""Options of commands that say how launches run: groups of lanes, the schedule, processes, machine code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from refsim.engine.options import launch_options
+from refsim.engine.options import NATIVE, launch_options
 from refsim.engine.turns import LANES
 
 
@@ -33,6 +33,13 @@ def lane_options(command: Any) -> Any:
             show_default=True,
             help="Spread the blocks of a launch over so many processes.",
         ),
+        click.option(
+            "--native",
+            type=click.Choice(NATIVE),
+            default="auto",
+            show_default=True,
+            help="When loops run as machine code, with the same bits.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -40,11 +47,14 @@ def lane_options(command: Any) -> Any:
 
 
 @contextlib.contextmanager
-def chosen_lanes(lanes: str, schedule: str | None, witness: bool, processes: int) -> Iterator[None]:
+def chosen_lanes(lanes: str, schedule: str | None, witness: bool, processes: int, native: str) -> Iterator[None]:
     """Have all launches within run as the options say."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(launch_options(lanes=lanes, schedule=schedule, witness=witness, processes=processes))
+            options = launch_options(
+                lanes=lanes, schedule=schedule, witness=witness, processes=processes, native=native
+            )
+            stack.enter_context(options)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
         yield
