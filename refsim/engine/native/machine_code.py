@@ -127,8 +127,10 @@ class _Writer:
         calls = any(o.kind == "call" for o in self.plan.operations)
         if calls:
             self._reserve()
-        rows = self.parameter["first row"], self.parameter["end row"]
-        self._loop("row", *rows, 1, self._row_in_stages if calls else self._row)
+            self._in_stages()
+        else:
+            vectors = max(1, min(MOST_VECTORS, REGISTERS // len(self.plan.states)))
+            self._over_columns(ir.Constant(I64, 0), self.layout.columns, vectors * VECTOR, self._rows_of_column)
         b.ret_void()
 
     def _loop(self, name: str, first: Any, last: Any, step: int, body: Callable[[Any], None]) -> None:
@@ -148,6 +150,15 @@ class _Writer:
         i.add_incoming(b.add(i, ir.Constant(I64, step)), b.block)
         b.branch(head)
         b.position_at_end(after)
+
+    def _over_rows(self, body: Callable[[], None]) -> None:
+        """All threads, within a few columns: what several of them read stays near."""
+
+        def begun(row: Any) -> None:
+            self._start_row(row)
+            body()
+
+        self._loop("row", self.parameter["first row"], self.parameter["end row"], 1, begun)
 
     def _over_columns(self, first: Any, count: int, widest: int, body: Callable[[Any], None]) -> None:
         """A number of columns from `first`: as many at once as fit, then vectors, then one by one."""
@@ -170,10 +181,8 @@ class _Writer:
 
     # -------------------------------------------------------------------------------------- without calls
 
-    def _row(self, row: Any) -> None:
-        self._start_row(row)
-        vectors = max(1, min(MOST_VECTORS, REGISTERS // len(self.plan.states)))
-        self._over_columns(ir.Constant(I64, 0), self.layout.columns, vectors * VECTOR, self._all_trips)
+    def _rows_of_column(self, column: Any) -> None:
+        self._over_rows(partial(self._all_trips, column))
 
     def _all_trips(self, column: Any) -> None:
         b, plan = self.b, self.plan
@@ -239,22 +248,21 @@ class _Writer:
             "state",
         )
 
-    def _row_in_stages(self, row: Any) -> None:
-        self._start_row(row)
+    def _in_stages(self) -> None:
         columns = self.layout.columns
-        for width in (CHUNK, columns % CHUNK):
-            first = 0 if width == CHUNK else columns // CHUNK * CHUNK
-            last = columns // CHUNK * CHUNK if width == CHUNK else columns
-            if width and last > first:
-                self._loop("chunk", ir.Constant(I64, first), ir.Constant(I64, last), width, self._chunk_of(width))
+        whole = columns // CHUNK * CHUNK
+        for first, last, width in ((0, whole, CHUNK), (whole, columns, columns - whole)):
+            if last > first:
+                ends = ir.Constant(I64, first), ir.Constant(I64, last)
+                self._loop("chunk", *ends, width, partial(self._rows_of_chunk, width))
 
-    def _chunk_of(self, width: int) -> Callable[[Any], None]:
-        def chunk(first: Any) -> None:
-            self.first = first
-            self._over_columns(first, width, CHUNK, self._begin)
-            self._loop("trip", ir.Constant(I64, 0), self.parameter["trips"], 1, lambda trip: self._stages(trip, width))
+    def _rows_of_chunk(self, width: int, first: Any) -> None:
+        self.first = first
+        self._over_rows(partial(self._trips_in_stages, width))
 
-        return chunk
+    def _trips_in_stages(self, width: int) -> None:
+        self._over_columns(self.first, width, CHUNK, self._begin)
+        self._loop("trip", ir.Constant(I64, 0), self.parameter["trips"], 1, partial(self._stages, width))
 
     def _begin(self, column: Any) -> None:
         """The states before the first trip."""
@@ -262,7 +270,7 @@ class _Writer:
             value = self._state(name, "in") if name in self.plan.carried else self._zero(self.plan.types[name])
             self._write(value, self._state_pointer(name, "out"))
 
-    def _stages(self, trip: Any, width: int) -> None:
+    def _stages(self, width: int, trip: Any) -> None:
         self.trip = trip
         for level in range(self._last_level() + 1):
             self._over_columns(self.first, width, CHUNK, partial(self._stage, level))
