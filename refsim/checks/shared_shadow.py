@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 LOG_LIMIT = 64  # reads of all lanes that are kept, in the interval at hand; four times as many where blocks agree
 
-MOST_PENDING = 1 << 17  # reads of loops that are kept without an entry each, in the interval at hand
-SPILLED_AT_ONCE = 256
+MOST_PENDING = 1 << 17  # reads that are kept while those of loops have no entry each, in the interval at hand
 
 
 def _weight(lanes: LaneSet, address: Any) -> int:
@@ -48,13 +48,11 @@ class LoopReads:
     trips: int
     reads: tuple[tuple[int, View, Any, int], ...]
 
-    def entries(self, lanes: LaneSet) -> list[tuple[int, LaneSet, Any]]:
+    def entries(self, lanes: LaneSet) -> Iterator[tuple[int, LaneSet, Any]]:
         """The entries that the reads would have made one by one."""
-        return [
-            (self.first + trip * self.each + position, lanes, (address + trip * stride, view))
-            for trip in range(self.trips)
-            for position, view, address, stride in self.reads
-        ]
+        for trip in range(self.trips):
+            for position, view, address, stride in self.reads:
+                yield self.first + trip * self.each + position, lanes, (address + trip * stride, view)
 
 
 class SharedShadow:
@@ -77,7 +75,7 @@ class SharedShadow:
         self.last_plain = 0  # the last write that was not atomic
         self.log: list[tuple[int, LaneSet, Any]] = []
         self.logged = 0
-        self.pending = 0  # reads of loops that are entries of the log yet to be written out
+        self.pending = 0  # reads from the first loop on whose reads are entries of the log yet to be written out
         self.readers: Any = None
         self.last_spill = 0
         self.in_flight: Any = None  # cells that an asynchronous copy may still be writing
@@ -130,7 +128,9 @@ class SharedShadow:
         if self.racecheck:
             self.log.append((serial, lanes, (address, view)))
             self.logged += _weight(lanes, address)
-            if self.logged > self.log_limit:
+            if self.pending:
+                self._postpone(1)
+            elif self.logged > self.log_limit:
                 self._spill()
 
     def settled(self, lanes: LaneSet) -> bool:
@@ -140,24 +140,28 @@ class SharedShadow:
     def read_in_loop(self, lanes: LaneSet, reads: LoopReads) -> None:
         """Remember the reads of a loop in which everything was settled."""
         self.log.append((reads.first, lanes, reads))
-        self.pending += reads.trips * len(reads.reads)
+        self._postpone(reads.trips * len(reads.reads))
+
+    def _postpone(self, reads: int) -> None:
+        self.pending += reads
         if self.pending > MOST_PENDING:
-            self._spill()
+            self._write_out_log()
 
     def _write_out_log(self) -> None:
-        """Turn the reads of loops into entries of their own."""
-        log: list[tuple[int, LaneSet, Any]] = []
-        for entry in self.log:
-            if isinstance(entry[2], LoopReads):
-                each = entry[2].entries(entry[1])
-                self.logged += sum(_weight(lanes, address) for _, lanes, (address, _) in each)
-                log += each
-            else:
-                log.append(entry)
-        self.log, self.pending = log, 0
+        """Log again, with an entry for each read of a loop, as if they had come one by one."""
+        if not self.pending:
+            return
+        log, self.log, self.logged, self.pending = self.log, [], 0, 0
+        for entry in log:
+            for one in entry[2].entries(entry[1]) if isinstance(entry[2], LoopReads) else [entry]:
+                self.log.append(one)
+                self.logged += _weight(one[1], one[2][0])
+                if self.logged > self.log_limit:
+                    self._spill()
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """Check a write against earlier writes and against reads that were spilled."""
+        self._write_out_log()
         serial = self.run.operation(site)
         if self.in_flight is not None:
             self._check_in_flight(lanes, view, address, serial)
@@ -249,6 +253,7 @@ class SharedShadow:
 
     def copied(self, lanes: LaneSet, address: Any, done: Any, serial: int) -> None:
         """Asynchronous copies have been waited for, by the lanes that made them: what they wrote is written now."""
+        self._write_out_log()
         if not self.wide and (not lanes.whole_columns or (done != done[:, :1]).any()):
             self._widen()
         cells = self._cells(lanes, address)
@@ -264,6 +269,7 @@ class SharedShadow:
 
     def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check an atomic operation against plain accesses of other threads."""
+        self._write_out_log()
         serial = self.run.operation(site)
         cells = self._cells(lanes, address)
         tag = self.tag.take(cells)
@@ -343,14 +349,9 @@ class SharedShadow:
     def _spill(self) -> None:
         """Fold the read log into one reader tag an element; agent `AGENT` stands for several threads."""
         self._check_log()
-        log, self.log, self.logged, self.pending = self.log, [], 0, 0
+        log, self.log, self.logged = self.log, [], 0
         if self.readers is None:
             self.readers = np.zeros_like(self.tag)
-        for start in range(0, len(log), SPILLED_AT_ONCE):
-            self._fold(log[start : start + SPILLED_AT_ONCE])
-
-    def _fold(self, log: list[tuple[int, LaneSet, Any]]) -> None:
-        """Fold a part of the log into the reader tags."""
         if self._spill_together(log):
             return
         for serial, lanes, (address, _view) in log:
@@ -406,8 +407,10 @@ class SharedShadow:
         if everywhere:
             self.log.clear()
             self.logged = self.pending = 0
-        elif not self.wide:
-            self._widen()
+        else:
+            self._write_out_log()
+            if not self.wide:
+                self._widen()
         if not self.initialized and self.last_write >= self.batch.bar_low:
             self.initialized = bool(self.tag.all())
 
@@ -419,6 +422,5 @@ class SharedShadow:
     def forget_ended(self) -> None:
         """Drop logged reads whose interval has ended in all the blocks that read."""
         start = self.batch.interval_start
-        self._write_out_log()
         self.log = [entry for entry in self.log if entry[0] >= start(entry[1])]
         self.logged = sum(_weight(lanes, address) for _, lanes, (address, _) in self.log)

@@ -1,7 +1,7 @@
-"""Random Numba kernels around loops that read shared memory and compute with floats.
+"""Random Numba kernels around loops that read arrays and compute with floats.
 
-Shared arrays are filled from the inputs, and every loop that follows reads them with subscripts that are inside for
-every trip. `Kernel.source` is the module's text, `Kernel.arguments` draws what it is launched with.
+Shared arrays are filled from the inputs, and every loop that follows reads them, and the inputs, with subscripts that
+are inside for every trip. `Kernel.source` is the module's text, `Kernel.arguments` draws what it is launched with.
 """
 
 import random
@@ -14,11 +14,14 @@ N, M = 7, 12  # values of the parameters n and m, by which loops are bounded
 
 HEADER = """\
 import math
+import numpy as np
 from numba import cuda, float32, float64, int32, int64
 from numba.cuda import libdevice
 
+TABLE = np.linspace(-2, 3, 40).astype(np.float32)
 
-def kernel(x, y, p, q, n, m, out, wide, whole):
+
+def kernel(x, y, h, p, q, n, m, out, wide, whole):
     t = cuda.threadIdx.x + cuda.threadIdx.y * cuda.blockDim.x
     b = cuda.blockIdx.x
     threads = cuda.blockDim.x * cuda.blockDim.y
@@ -43,6 +46,8 @@ class Kernel:
         self.temporaries = {"float32": [], "float64": []}
         self.integers = []  # variables of loops, and copies of them, that are needed at the end
         self.rows = []  # (name, largest value) of index variables that no loop changes
+        self.wraps = self.chance(0.04)
+        self.reads_inputs = self.chance(0.3)
         self.calls = self.random.random() < 0.4
         self.values = self.pick("plain", "plain", "few", "many", "tiny", "huge")
         self.grid = self.pick(1, 1, 2, 3, 5, 16, 17, 31, 32, 33, 64, 65, 100)
@@ -60,18 +65,15 @@ class Kernel:
     def arguments(self):
         rng = np.random.default_rng(self.seed)
         threads = self.grid * int(np.prod(self.block))
-        x, y = self._inputs(rng, np.float32), self._inputs(rng, np.float64)
+        x, y, h = (self._inputs(rng, dtype) for dtype in (np.float32, np.float64, np.float16))
         p, q = np.float32(rng.normal()), float(rng.normal())
         outs = np.zeros((threads, OUT_COLUMNS), np.float32), np.zeros((threads, OUT_COLUMNS))
-        return x, y, p, q, N, M, *outs, np.zeros((threads, OUT_COLUMNS), np.int64)
+        return x, y, h, p, q, N, M, *outs, np.zeros((threads, OUT_COLUMNS), np.int64)
 
     def _inputs(self, rng, dtype):
-        x = rng.normal(size=(self.grid, WIDTH)).astype(dtype)
         info = np.finfo(dtype)
-        if self.values == "tiny":
-            x *= info.smallest_normal
-        elif self.values == "huge":
-            x *= info.max / 8
+        scale = {"tiny": float(info.smallest_normal), "huge": float(info.max) / 8}.get(self.values, 1.0)
+        x = (rng.normal(size=(self.grid, WIDTH)) * scale).astype(dtype)
         share = {"few": 0.02, "many": 0.3}.get(self.values, 0.0)
         special = np.array(
             [np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal, -info.smallest_normal, info.max, 1.0], dtype
@@ -95,7 +97,8 @@ class Kernel:
     def emit(self, indent, text):
         self.lines.append("    " * indent + text)
 
-    def typed(self, dtype, text):
+    def number(self, dtype):
+        text = self.pick(*NUMBERS)
         return f"float32({text})" if dtype == "float32" else f"({text})"
 
     # ------------------------------------------------------------------------------------------- module
@@ -112,6 +115,8 @@ class Kernel:
         for array in self.arrays:
             self._fill(1, array)
         self.emit(1, "cuda.syncthreads()")
+        if self.reads_inputs:
+            self.emit(1, "table = cuda.const.array_like(TABLE)")
         self._index_variables()
         self._float_variables()
         for dtype, stem in (("float32", "a"), ("float64", "d")):
@@ -165,15 +170,15 @@ class Kernel:
             for _ in range(self.random.randint(0, 3)):
                 name = self.fresh("u")
                 text = self.pick(
-                    f"{source}[b, t]", f"{source}[0, t]", f"{source}[b, 0]", f"{source}[0, 1]", self.typed(dtype, "n"),
-                    self.typed(dtype, "t"), self.typed(dtype, "b"), self.typed(dtype, self.pick(*NUMBERS)),
+                    f"{source}[b, t]", f"{source}[0, t]", f"{source}[b, 0]", f"{source}[0, 1]", f"{dtype}(n)",
+                    f"{dtype}(t)", f"{dtype}(b)", self.number(dtype),
                 )  # fmt: skip
                 self.emit(1, f"{name} = {text}")
                 self.invariants[dtype].append(name)
 
     def _start(self, dtype):
         """What a state holds before the loops."""
-        return self.pick(self.typed(dtype, self.pick(*NUMBERS)), *self.invariants[dtype], self.typed(dtype, "t - 2"))
+        return self.pick(self.number(dtype), *self.invariants[dtype], f"{dtype}(t - 2)")
 
     def _loop_somewhere(self):
         """A loop, under a condition or not, in an outer loop or not."""
@@ -218,20 +223,25 @@ class Kernel:
 
     def _range(self, outer):
         """Text of a range, with the least and greatest value of its variable."""
-        trips = self.pick(0, 1, 1, 2, 3, 5, N, N, M)
+        trips = self.pick(0, 1, 1, 2, 2, 3, 3, 4, 5, 6, N, N, M)
         step = self.pick(1, 1, 1, 2, 3, -1, -2)
         kind = self.random.random()
-        if kind < 0.25:
+        if kind < 0.15:
+            return self.pick(
+                ("t % 3, n", 0, N - 1), ("t % 3, t % 3 + 4", 0, 5), ("t % 2, m, 2", 0, M - 1), ("n, t % 4, -1", 1, N),
+                ("min(t, m)", 0, M - 1), ("b % 4 + 1", 0, 3), ("t % 4 + b % 2", 0, 3), ("b % 2, n - t % 2, 3", 0, 6),
+                ("(t + b) % 3 + n - 2", 0, N - 1), ("t % 5, n, t % 2 + 1", 0, N - 1), ("m, n", M, M),
+            )  # fmt: skip
+        if kind < 0.3:
             return self.pick(
                 (f"{self.pick('n', 'int32(n)')}", 0, N - 1),
                 ("1, m", 1, M - 1),
                 ("n, m", N, M - 1),
                 ("0, m, 2", 0, M - 2),
-                ("m, n", M, M),
             )
-        if kind < 0.35:
+        if kind < 0.4:
             return self.pick(("n - 1, -1, -1", 0, N - 1), ("m, n, -1", N + 1, M), ("m - 2, 0, -3", 1, M - 2))
-        if outer is not None and kind < 0.5:
+        if outer is not None and kind < 0.6:
             name, most = outer
             return f"{name}, {name} + {max(trips, 1)}", 0, most + max(trips, 1) - 1
         first = self.random.randint(0, 3)
@@ -256,7 +266,7 @@ class Kernel:
         kept = {dtype: list(names) for dtype, names in self.temporaries.items()}
         for _ in range(self.random.randint(1, 5)):
             self._statement(indent + 1, locals_)
-        if not self.read:
+        if not self.read or self.chance(0.5):
             dtype = self.pick("float32", "float64")
             state = self.pick(*self.states[dtype])
             self.emit(indent + 1, f"{state} += {self._load(dtype)}")
@@ -296,9 +306,18 @@ class Kernel:
     def _load(self, dtype):
         """A reading whose subscripts are inside in every trip, as a value of a type."""
         self.read += 1
+        if self.reads_inputs and self.chance(0.3):
+            return self._input(dtype)
         name, of, shape = self.pick(*self.arrays)
         places = [self._place(size) for size in shape]
         text = f"{name}[{', '.join(places)}]"
+        return text if of == dtype else f"{dtype}({text})"
+
+    def _input(self, dtype):
+        """A reading of global or constant memory."""
+        of, name = self.pick(("float32", "x"), ("float64", "y"), ("float16", "h"), ("float32", "table"))
+        row = self.pick("b", "b", "0")
+        text = f"table[{self._place(40)}]" if name == "table" else f"{name}[{row}, {self._place(self.pick(40, WIDTH))}]"
         return text if of == dtype else f"{dtype}({text})"
 
     def _place(self, size):
@@ -317,7 +336,7 @@ class Kernel:
         if any("(-" in term for term in terms):
             terms = [term.replace("(-", "(0 - ") for term in terms]
         offset = self.random.randint(-low, size - 1 - high)
-        if self.chance(0.02):
+        if self.wraps and self.chance(0.1):
             offset -= size  # wraps
         if offset or not terms:
             terms.append(str(offset))
@@ -334,7 +353,7 @@ class Kernel:
                 return self.pick(*self.temporaries[dtype])
             if kind < 0.9:
                 return self.pick(*self.invariants[dtype])
-            return self.typed(dtype, self.pick(*NUMBERS))
+            return self.number(dtype)
         a, b = self._value(dtype, depth - 1), self._value(dtype, depth - 1)
         kind = self.random.randrange(15)
         if kind <= 4:
