@@ -19,6 +19,7 @@ class CountingGlobalMemory(GlobalMemory):
     """
 
     start = 0
+    unwatched = False
     kind_of_space = "global"
 
     def _bytes(self, view: View, address: Any) -> tuple[Any, int]:

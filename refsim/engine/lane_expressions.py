@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,7 @@ from refsim.dialect import (
     Intrinsic,
     Load,
     LoadAt,
+    Loop,
     NullPointer,
     Place,
     PointerAdd,
@@ -124,11 +126,12 @@ BINARY_NAMES = {
 }  # fmt: skip
 
 
-def lasting(e: Expr) -> bool:
-    """True for an index of a thread, or a variable from before a loop: the same array time after time."""
-    while isinstance(e, Convert) and keeps_number(e):
-        e = e.value
-    return isinstance(e, Var) and (e.name in INDICES or e.name.startswith(PREFIX))
+def _set_once(program: Program) -> set[str]:
+    """Variables that are assigned in one place, which no loop repeats."""
+    places = Counter(name for s in walk_statements(program.body) for name in assigned_names(s))
+    loops = [s for s in walk_statements(program.body) if isinstance(s, Loop)]
+    repeated = {name for loop in loops for s in walk_statements([loop]) for name in assigned_names(s)}
+    return {name for name, count in places.items() if count == 1} - repeated
 
 
 class LaneExpressions:
@@ -182,6 +185,7 @@ class LaneExpressions:
         assigned = {name for s in walk_statements(program.body) for name in assigned_names(s)}
         self.fixed = {name for name, _ in program.parameters if name not in assigned}
         self.fixed |= {allocation.name for allocation in program.allocations}
+        self.set_once = _set_once(program)
         self.local = {allocation.name for allocation in program.allocations if allocation.space == "local"}
 
     def synchronised(self, kind: str, site: int, payload: str) -> str:
@@ -354,8 +358,32 @@ class LaneExpressions:
         self.emit(f"{result} = B.call(S, function_{e.function}, ({args}))")
         return result
 
+    def lasts(self, e: Expr) -> bool:
+        """True for an index of a thread, or a variable from before the loops: the same array time after time."""
+        while isinstance(e, Convert) and keeps_number(e):
+            e = e.value
+        return isinstance(e, Var) and (e.name in INDICES or e.name.startswith(PREFIX) or e.name in self.set_once)
+
+    def _lasting_and_moving(self, e: Expr) -> tuple[Expr | None, Expr | None]:
+        """An index as what is the same array time after time, and what is added to it; None for a part it lacks."""
+        if self.lasts(e):
+            return e, None
+        if isinstance(e, Binary) and e.op == "+" and e.type == "int64":
+            for one, other in ((e.left, e.right), (e.right, e.left)):
+                if self.lasts(one) and isinstance(other, Var) and not self.lasts(other):
+                    return one, other
+        return None, None
+
     def _e_load(self, e: Load) -> str:
         array = self.expression(e.array)
+        moving = [self._lasting_and_moving(i) for i in e.index]
+        if len(moving) == 2 and all(lasts is not None for lasts, _ in moving) and any(moves for _, moves in moving):
+            parts = [self.expression(part) if part is not None else "0" for pair in moving for part in pair]
+            result = self.fresh()
+            site = self.site(e.place, "read of", "read", e.array)
+            self.access_point(site, e.array)
+            self.emit(f"{result} = {array}.load_moving(S, {site}, {', '.join(parts)})")
+            return result
         index = [self.expression(i) for i in e.index]
         method = f"load{len(index)}" if len(index) in (1, 2) else "load"
         result = self.fresh()
@@ -480,7 +508,7 @@ class LaneExpressions:
                     indices.append(str(factor))
                     continue
                 source = self.offset(index, pointer.pointer)
-                if factor == 1 and not fixed and lasting(index):
+                if factor == 1 and not fixed and self.lasts(index):
                     fixed = source
                 else:
                     indices.append(source if factor == 1 else f"{source} * {factor}")

@@ -62,6 +62,16 @@ class GlobalMemory:
             self.shadow.read(lanes, view, address, site)
         return value
 
+    @property
+    def unwatched(self) -> bool:
+        """True if nobody needs to know of reads."""
+        return self.shadow is None
+
+    def read_behind(self, view: View, start: int, address: Any) -> Any:
+        """`read` at addresses that count from a start, where there is no shadow: an addition less for each lane."""
+        value = view.data[start:].take(address, mode="wrap")
+        return value.astype(np.int64) if view.dtype in NARROW else value
+
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """See `Memory.write`."""
         lanes.batch.dirty = True

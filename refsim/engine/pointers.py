@@ -194,6 +194,11 @@ def load_sum(lanes: LaneSet, site: int, base: Any, fixed: Any, moving: Any, dtyp
     view = _window(base, dtype) if type(moving) is int else None
     if view is None:
         return load_element(lanes, site, base, fixed + moving, dtype)
+    if isinstance(fixed, np.ndarray) and getattr(base.memory, "unwatched", False):
+        least, most = view.span(fixed)
+        start = moving + base.offset // ITEM_BYTES[dtype]
+        if start >= 0 and least >= 0 and most + start < view.shape[0]:
+            return base.memory.read_behind(view, start, fixed)
     key = (id(fixed), base.offset, moving)
     known = view.sums.get(key)
     if known is not None and known[0] is fixed:

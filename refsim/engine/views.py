@@ -24,6 +24,7 @@ U64 = np.dtype(np.uint64)
 MOST_TERMS = 16  # indices of one dimension that are remembered as inside
 LONGEST_TERM = 4096  # longer ones are remembered one at a time
 MOST_SUMS = 128  # addresses of two indices that are remembered
+MOST_SPANS = 8  # long arrays of addresses that are remembered with their least and greatest
 
 
 class Memory(Protocol):
@@ -52,7 +53,7 @@ class View:
     """
 
     __slots__ = (
-        "base", "data", "dtype", "fields", "memory", "offset", "shape", "strides", "sums", "terms", "varies",
+        "base", "data", "dtype", "fields", "memory", "offset", "shape", "spans", "strides", "sums", "terms", "varies",
         "wraps",
     )  # fmt: skip
 
@@ -78,6 +79,7 @@ class View:
         self.varies = isinstance(offset, np.ndarray) or any(isinstance(n, np.ndarray) for n in shape)
         self.terms: tuple[dict[int, tuple[Any, Any]], ...] = tuple({} for _ in shape)
         self.sums: dict[tuple[int, int, int], tuple[Any, Any]] = {}
+        self.spans: dict[tuple[int, ...], tuple[Any, ...]] = {}
         self.fields: dict[str, View] | None = None  # of records, as they were asked for
 
     @property
@@ -168,6 +170,39 @@ class View:
         if key is not None:
             self.remember(key, fixed, address)
         return self.memory.read(lanes, self, address, site)
+
+    def load_moving(self, lanes: LaneSet, site: int, i: Any, di: Any, j: Any, dj: Any) -> Any:
+        """`load2` at ``i + di, j + dj``, where i and j are the same arrays time after time."""
+        long = isinstance(i, np.ndarray) and isinstance(j, np.ndarray) and type(di) is int and type(dj) is int
+        if long and not self.varies and getattr(self.memory, "unwatched", False):
+            address, least_i, most_i, least_j, most_j = self._span2(i, j)
+            n, m = self.shape
+            start = di * self.strides[0] + dj * self.strides[1]
+            if least_i + di >= 0 and most_i + di < n and least_j + dj >= 0 and most_j + dj < m and start >= 0:
+                return self.memory.read_behind(self, start, address)
+        return self.load2(lanes, site, i + di, j + dj)
+
+    def _span2(self, i: Any, j: Any) -> tuple[Any, int, int, int, int]:
+        """The addresses of two index arrays, and the ends of each."""
+        known = self.spans.get((id(i), id(j)))
+        if known is None:
+            address = i * self.strides[0] + j * self.strides[1] + self.offset
+            known = i, j, (address, int(i.min()), int(i.max()), int(j.min()), int(j.max()))
+            self._keep_span((id(i), id(j)), known)
+        return known[2]  # type: ignore[no-any-return]
+
+    def span(self, i: Any) -> tuple[int, int]:
+        """The least and the greatest of an index array that is the same time after time."""
+        known = self.spans.get((id(i),))
+        if known is None:
+            known = i, (int(i.min()), int(i.max()))
+            self._keep_span((id(i),), known)
+        return known[1]  # type: ignore[no-any-return]
+
+    def _keep_span(self, key: tuple[int, ...], known: tuple[Any, ...]) -> None:
+        if len(self.spans) >= MOST_SPANS:
+            self.spans.clear()
+        self.spans[key] = known
 
     def remember(self, key: tuple[int, int, int], fixed: Any, address: Any) -> None:
         """Remember the address that an index array gives together with a number, if it is short."""
