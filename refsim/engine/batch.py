@@ -241,6 +241,7 @@ class Batch(Reports):
 
     def finish(self) -> None:
         """The blocks have ended: check what is left of their last barrier interval."""
+        self.native.clear()
         for memory in self.memories:
             if memory.shadow is not None:
                 memory.shadow.barrier(not memory.shadow.wide)

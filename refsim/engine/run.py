@@ -26,6 +26,11 @@ GROUP_OF_KIND = {kind: group for group, kinds in CHECK_GROUPS.items() for kind i
 MOST_OUTSIDE = 20_000
 
 
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Stuck(Exception):
     """The launch cannot go on: no thread makes progress, or what they do has lost all meaning."""
 
@@ -55,7 +60,7 @@ class Run:
     ) -> None:
         self.code = code
         self.native = native
-        self.cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.cores = usable_cores()
         self.counting = counting
         self.device = device
         self.grid = grid

@@ -58,7 +58,7 @@ def pitch_of(columns: int) -> int:
 
 
 KINDS = ("full", "row", "column", "one")
-HEAD = ("first row", "end row", "trips")
+HEAD = ("first row", "end row", "first trip", "end trip")
 BLOCKS = tuple(f"{what} {dtype}" for dtype in BYTES for what in ("out", "in", *KINDS))
 
 

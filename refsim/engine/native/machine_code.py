@@ -198,12 +198,12 @@ class _Writer:
         b.branch(head)
         b.position_at_end(head)
         trip = b.phi(I64, "trip")
-        trip.add_incoming(ir.Constant(I64, 0), entry)
+        trip.add_incoming(self.parameter["first trip"], entry)
         held = {}
         for name, value in start.items():
             held[name] = b.phi(value.type)
             held[name].add_incoming(value, entry)
-        b.cbranch(b.icmp_signed("<", trip, self.parameter["trips"]), inside, after)
+        b.cbranch(b.icmp_signed("<", trip, self.parameter["end trip"]), inside, after)
         b.position_at_end(inside)
         self.trip = trip
         values = dict(before)
@@ -262,7 +262,8 @@ class _Writer:
 
     def _trips_in_stages(self, width: int) -> None:
         self._over_columns(self.first, width, CHUNK, self._begin)
-        self._loop("trip", ir.Constant(I64, 0), self.parameter["trips"], 1, partial(self._stages, width))
+        ends = self.parameter["first trip"], self.parameter["end trip"]
+        self._loop("trip", *ends, 1, partial(self._stages, width))
 
     def _begin(self, column: Any) -> None:
         """The states before the first trip."""

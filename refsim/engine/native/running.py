@@ -29,6 +29,7 @@ WORTH_RUNNING = 1 << 18  # operations of lanes in one run of a loop: fewer are a
 WORTH_A_CORE = 4e7  # operations of lanes for each core, in one run of a loop: about a millisecond
 WORTH_COMPILING = 1e8  # operations of lanes that a loop has cost when it is compiled: about what compiling takes,
 WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
+MOST_AT_ONCE = 2e9  # operations of lanes for each core, that no signal can interrupt
 MOST_VARIANTS = 16  # that are compiled of one loop
 MOST_PREPARED = 16  # sets of subscripts that a batch remembers of one loop
 LIMITS = {f"{sign}int{bits}": (low, high) for bits in (8, 16, 32, 64) for sign, low, high in (
@@ -43,11 +44,13 @@ class Unready(Exception):
 class Prepared:
     """A loop's readings for one set of subscripts: where they begin, and what the shadows are told.
 
-    `addresses` has for each group the address of its data and that of its cells; `kept` is what must stay alive.
+    `addresses` has for each group the address of its data and that of its cells, `numbers` the readings of shared
+    memory in order; `kept` is what must stay alive.
     """
 
     groups: tuple[Group, ...]
     addresses: list[tuple[int, int]]
+    numbers: list[int]
     reads: dict[SharedMemory, list[tuple[int, View, Any, int]]]
     kept: tuple[Any, ...]
 
@@ -138,42 +141,31 @@ class NativeLoop:
         invariants: Any,
         states: Any,
     ) -> tuple[Any, ...]:
-        plan = self.plan
         for array in arrays:
             _check_memory(lanes, array)
         memory = batch.native.setdefault(id(self), {})
         prepared = self._prepared(memory, lanes, first, trips, arrays, indices)
-        rows, columns = lanes.shape
         inputs, kinds = self._invariants(memory, lanes, invariants)
-        layout = Layout(columns, kinds, prepared.groups)
-        code = self._variant(layout)
-        positions = code.positions
-        table = np.zeros(len(positions), np.int64)
-        table[positions["trips"]] = trips
-        results: dict[str, Any] = {}
-        blocks = []  # alive until the machine code has run
-        for dtype in BYTES:
-            names = states_of(plan, dtype)
-            if not names:
-                continue
-            before = self._block(memory, lanes, dtype, names, states)
-            out = np.empty((rows, len(names), pitch_of(columns)), dtype)
-            blocks += [before, out]
-            table[positions[f"in {dtype}"]], table[positions[f"out {dtype}"]] = before.ctypes.data, out.ctypes.data
-            views = tuple(out[:, i, :columns] for i in range(len(names)))
-            results |= dict(zip(names, views, strict=True))
-            memory["block", dtype] = out, views
-        for name, block in inputs.items():
-            table[positions[name]] = block.ctypes.data
+        code = self._variant(Layout(lanes.shape[1], kinds, prepared.groups))
+        before, after = self._blocks(memory, lanes, states)
+        call = Call(code)
+        for name, block in (inputs | before | after).items():
+            call.point(name, block)
         for number, (data, cells) in enumerate(prepared.addresses):
-            table[positions[f"data {number}"]], table[positions[f"cells {number}"]] = data, cells
-        for name in functions_called(plan):
+            call.set(f"data {number}", data)
+            call.set(f"cells {number}", cells)
+        for name in functions_called(self.plan):
             loop, data = _loop_of(name)
-            table[positions[f"loop {name}"]], table[positions[f"loop data {name}"]] = loop, data
-        cores = max(1, min(batch.run.cores, rows, int(lanes.size * trips * len(plan.operations) / WORTH_A_CORE)))
-        _run_rows(code, table, rows, cores)
+            call.set(f"loop {name}", loop)
+            call.set(f"loop data {name}", data)
+        call.run(lanes.shape[0], trips, lanes.size * len(self.plan.operations), batch.run.cores)
         self._tell_shadows(batch, lanes, trips, prepared)
-        return (*(results[name] for name, _ in plan.states), *self._integers(first, trips, indices))
+        results = dict(zip(self._order(), (view for dtype in BYTES for view in memory["views", dtype]), strict=True))
+        return (*(results[name] for name, _ in self.plan.states), *self._integers(first, trips, indices))
+
+    def _order(self) -> list[str]:
+        """The states, those of one type after those of another."""
+        return [name for dtype in BYTES for name in states_of(self.plan, dtype)]
 
     def _variant(self, layout: Layout) -> Compiled:
         if layout not in self.variants:
@@ -184,19 +176,25 @@ class NativeLoop:
             self.variants[layout] = compiled(self.plan, layout)
         return self.variants[layout]
 
-    def _block(self, memory: Any, lanes: LaneSet, dtype: str, names: list[str], states: Any) -> Any:
-        """The states before the loop as one array of (rows, states, columns)."""
-        order = [name for name, _ in self.plan.states]
-        values = [states[order.index(name)] for name in names]
-        known = memory.get(("block", dtype))
-        if known is not None and all(a is b for a, b in zip(known[1], values, strict=True)):
-            return known[0]
+    def _blocks(self, memory: Any, lanes: LaneSet, states: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays of (rows, states, columns) with the states before the loop, and for those after it."""
         rows, columns = lanes.shape
-        block = np.empty((rows, len(names), pitch_of(columns)), dtype)
-        for i, (name, value) in enumerate(zip(names, values, strict=True)):
-            if name in self.plan.carried:
-                block[:, i, :columns] = value
-        return block
+        given = {name: value for (name, _), value in zip(self.plan.states, states, strict=True)}
+        before, after = {}, {}
+        for dtype in BYTES:
+            names = states_of(self.plan, dtype)
+            known, views = memory.get(("block", dtype)), memory.get(("views", dtype), ())
+            shape = rows, len(names), pitch_of(columns)
+            if known is None or any(given[name] is not view for name, view in zip(names, views, strict=True)):
+                known = np.empty(shape, dtype)
+                for i, name in enumerate(names):
+                    if name in self.plan.carried:
+                        known[:, i, :columns] = given[name]
+            out = np.empty(shape, dtype)
+            before[f"in {dtype}"], after[f"out {dtype}"] = known, out
+            memory["block", dtype] = out
+            memory["views", dtype] = tuple(out[:, i, :columns] for i in range(len(names)))
+        return before, after
 
     def _invariants(self, memory: Any, lanes: LaneSet, values: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Blocks of the variables that the loop does not change, and how each varies."""
@@ -253,13 +251,15 @@ class NativeLoop:
         known = dict(zip(plan.indices, indices, strict=True))
         families: list[Family] = []
         reads: dict[SharedMemory, list[tuple[int, View, Any, int]]] = {}
+        numbers: list[int] = []
         for number, (reading, array) in enumerate(zip(plan.readings, arrays, strict=True)):
             view = _view(reading, array)
             begin = _address(reading, array, view, known | {plan.counter: first}, plan.copies)
             end = _address(reading, array, view, known | {plan.counter: last}, plan.copies)
             stride = _stride(begin, end, trips)
             if isinstance(view.memory, SharedMemory):
-                reads.setdefault(view.memory, []).append((number, view, begin, stride))
+                reads.setdefault(view.memory, []).append((len(numbers), view, begin, stride))
+                numbers.append(number)
             if not any(family.takes(number, view, reading.dtype, begin, stride) for family in families):
                 families.append(Family(view, reading.dtype, begin, stride, [(number, 0)]))
         kept: list[Any] = [lanes, first, arrays, indices]
@@ -279,32 +279,84 @@ class NativeLoop:
             groups.append(Group(family.dtype, shared, varies, family.stride, tuple(family.distances)))
             addresses.append((data.ctypes.data + start, cells.ctypes.data))
             kept += [cells, data]
-        return Prepared(tuple(groups), addresses, reads, tuple(kept))
+        return Prepared(tuple(groups), addresses, numbers, reads, tuple(kept))
 
     def _tell_shadows(self, batch: Batch, lanes: LaneSet, trips: int, prepared: Prepared) -> None:
         run = batch.run
+        sites = [self.sites[number] for number in prepared.numbers]
         start = len(run.operations)
-        run.operations.extend(self.sites * trips)
+        told = [memory.shadow for memory in prepared.reads if memory.shadow is not None]
+        if told:
+            run.operations.extend(sites * trips)
         if run.racecheck:
-            for memory, entries in prepared.reads.items():
-                if memory.shadow is not None:
-                    memory.shadow.read_in_loop(lanes, LoopReads(start, len(self.sites), trips, tuple(entries)))
+            for shadow, entries in zip(told, prepared.reads.values(), strict=True):
+                shadow.read_in_loop(lanes, LoopReads(start, len(sites), trips, tuple(entries)))
 
 
-def _run_rows(code: Compiled, table: Any, rows: int, cores: int) -> None:
-    """Run all threads of the set, a part of them on each core."""
-    parts = []
-    for core in range(cores):
-        part = table.copy()
-        part[code.positions["first row"]] = rows * core // cores
-        part[code.positions["end row"]] = rows * (core + 1) // cores
-        parts.append(part)
-    helpers = [Thread(target=code.run, args=(part.ctypes.data,)) for part in parts[1:]]
+class Call:
+    """One run of machine code: its parameters, and how its trips and rows are divided."""
+
+    def __init__(self, code: Compiled) -> None:
+        self.code = code
+        self.table = np.zeros(len(code.positions), np.int64)
+        self.alive: list[Any] = []
+
+    def set(self, name: str, value: int) -> None:
+        """Give a parameter."""
+        self.table[self.code.positions[name]] = value
+
+    def point(self, name: str, array: Any) -> None:
+        """Give an array, which lives as long as this."""
+        self.alive.append(array)
+        self.set(name, array.ctypes.data)
+
+    def run(self, rows: int, trips: int, work: int, cores: int) -> None:
+        """Run all trips, some at a time, so that Ctrl-C need not wait for all of them.
+
+        `work` is the number of operations of a trip, of all lanes together.
+        """
+        cores = max(1, min(cores, rows, int(work * trips / WORTH_A_CORE)))
+        step = max(1, int(cores * MOST_AT_ONCE / work))
+        for first in range(0, trips, step):
+            self.set("first trip", first)
+            self.set("end trip", min(trips, first + step))
+            self._run_rows(rows, cores)
+            for dtype in BYTES:  # where one part ends, the next begins
+                self.set(f"in {dtype}", int(self.table[self.code.positions[f"out {dtype}"]]))
+
+    def _run_rows(self, rows: int, cores: int) -> None:
+        """Run all threads of the set, a part of them on each core."""
+        parts = []
+        for core in range(cores):
+            self.set("first row", rows * core // cores)
+            self.set("end row", rows * (core + 1) // cores)
+            parts.append(self.table.copy())
+        helpers = [Thread(target=self.code.run, args=(part.ctypes.data,)) for part in parts[1:]]
+        started = 0
+        try:
+            for helper in helpers:
+                helper.start()
+                started += 1
+        except RuntimeError:  # no thread is to be had
+            pass
+        try:
+            for part in (parts[0], *parts[1 + started :]):
+                self.code.run(part.ctypes.data)
+        finally:
+            _wait_for(helpers[:started])
+
+
+def _wait_for(helpers: list[Thread]) -> None:
+    """Wait for threads, which write to memory that is given up next, also while Ctrl-C is pressed."""
+    interrupted = None
     for helper in helpers:
-        helper.start()
-    code.run(parts[0].ctypes.data)
-    for helper in helpers:
-        helper.join()
+        while helper.is_alive():
+            try:
+                helper.join()
+            except KeyboardInterrupt as error:
+                interrupted = error
+    if interrupted is not None:
+        raise interrupted
 
 
 def _trips(plan: Plan, first: Any, bound: Any) -> int:

@@ -8,6 +8,8 @@ from numba import cuda, float32, float64
 from same_bits import loops_of, same_bits
 
 import refsim
+from refsim.engine import run
+from refsim.engine.native import running
 
 BLOCKS, THREADS = 33, 32
 
@@ -61,3 +63,39 @@ def test_states_of_both_types_keep_what_they_held_before():
     for _ in range(5):
         never, always = launched(two_types, x, np.zeros((x.size, 2)))
         assert same_bits(always, never)
+
+
+def products(a, b, out):
+    cells = cuda.shared.array(32, float32)
+    t = cuda.threadIdx.x
+    i = cuda.grid(1)
+    cells[t] = a[i]
+    cuda.syncthreads()
+    total, decayed = float32(0), float32(1)
+    for k in range(32):
+        total += cells[k] * b[i % 7, k]
+        decayed = math.exp(-abs(decayed * cells[k]))
+    out[i] = total - decayed
+
+
+@pytest.mark.parametrize("most_at_once", [1, 1e5, 2e9])
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_trips_and_rows_in_parts(monkeypatch, most_at_once, threads):
+    class Fewer(running.Thread):
+        started = 0
+
+        def start(self):
+            if Fewer.started == threads:
+                raise RuntimeError("can't start new thread")
+            Fewer.started += 1
+            super().start()
+
+    monkeypatch.setattr(running, "MOST_AT_ONCE", most_at_once)
+    monkeypatch.setattr(running, "WORTH_A_CORE", 1)
+    monkeypatch.setattr(running, "Thread", Fewer)
+    monkeypatch.setattr(run, "usable_cores", lambda: 4)
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=BLOCKS * THREADS).astype(np.float32), rng.normal(size=(7, 32)).astype(np.float32)
+    never, always = launched(products, a, b, np.zeros_like(a))
+    assert same_bits(always, never)
+    assert Fewer.started == threads
