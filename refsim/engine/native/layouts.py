@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from refsim.engine.lane_types import lane_dtype
 from refsim.engine.native.plans import Plan
 
 VECTOR = 16  # lanes of one vector
 MOST_VECTORS = 2  # that are worked on side by side, so that one need not wait for its last sum
 CHUNK = VECTOR * MOST_VECTORS  # columns that a plan with calls works on at a time
-BYTES = {"float32": 4, "float64": 8}
-ITEM_BYTES = {**BYTES, "float16": 2, "bfloat16": 2}
+CARRIERS = ("float32", "float64", "int64", "uint64")  # what lane values travel as
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Layout:
     groups: tuple[Group, ...]
 
     def members(self, plan: Plan, kind: str, dtype: str) -> list[str]:
-        """Invariants that vary in one way and have one type, in the order of their block."""
-        return [n for n, k in zip(plan.invariants, self.kinds, strict=True) if k == kind and plan.types[n] == dtype]
+        """Invariants that vary in one way and travel as one type, in the order of their block."""
+        named = zip(plan.invariants, self.kinds, strict=True)
+        return [n for n, k in named if k == kind and carrier(plan.types[n]) == dtype]
 
 
 def pitch_of(columns: int) -> int:
@@ -59,7 +60,7 @@ def pitch_of(columns: int) -> int:
 
 KINDS = ("full", "row", "column", "one")
 HEAD = ("first row", "end row", "first trip", "end trip")
-BLOCKS = tuple(f"{what} {dtype}" for dtype in BYTES for what in ("out", "in", *KINDS))
+BLOCKS = tuple(f"{what} {dtype}" for dtype in CARRIERS for what in ("out", "in", *KINDS))
 
 
 def parameters(plan: Plan, layout: Layout) -> dict[str, int]:
@@ -78,5 +79,10 @@ def functions_called(plan: Plan) -> list[str]:
 
 
 def states_of(plan: Plan, dtype: str) -> list[str]:
-    """States of one type, in the order of their block."""
-    return [name for name, _ in plan.states if plan.types[name] == dtype]
+    """States that travel as one type, in the order of their block."""
+    return [name for name, _ in plan.states if carrier(plan.types[name]) == dtype]
+
+
+def carrier(kind: str) -> str:
+    """The type that lane values of a type travel as."""
+    return str(lane_dtype(kind))

@@ -20,26 +20,24 @@ from typing import Any
 import numpy as np
 from llvmlite import binding, ir
 
+from refsim.dialect import ITEM_BYTES
 from refsim.engine.native.layouts import (
     CHUNK,
-    ITEM_BYTES,
     MOST_VECTORS,
     VECTOR,
     Layout,
+    carrier,
     parameters,
     pitch_of,
     states_of,
 )
 from refsim.engine.native.plans import Operation, Plan
+from refsim.engine.native.vectors import FLOAT_TYPES, I1, I8, I32, I64, TYPES, VectorCode
 
 REGISTERS = 16  # vectors of states that are kept in registers
-I8, I16 = ir.IntType(8), ir.IntType(16)
-FLOAT_TYPES = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
-I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
-STORED_TYPES = {**FLOAT_TYPES, "float16": I16, "bfloat16": I16}
-ALIGNMENT = {I8: 1, I16: 2, FLOAT_TYPES["float32"]: 4, FLOAT_TYPES["float64"]: 8}
+ALIGNMENT = {ir.IntType(8 * size): size for size in (1, 2, 4, 8)}
+ALIGNMENT |= {kind: ITEM_BYTES[name] for name, kind in FLOAT_TYPES.items()}
 AT_HAND = frozenset({"constant", "invariant", "state"})  # what every stage can get for itself
-ORDERED = {"==", "<", "<=", ">", ">="}
 
 
 # ------------------------------------------------------------------------------------------------- compiling
@@ -85,7 +83,7 @@ def compiled(plan: Plan, layout: Layout) -> Compiled:
 # --------------------------------------------------------------------------------------------------- writing
 
 
-class _Writer:
+class _Writer(VectorCode):
     """Writes one function; `width` lanes at a time."""
 
     def __init__(self, plan: Plan, layout: Layout, module: Any) -> None:
@@ -190,7 +188,7 @@ class _Writer:
             n: self._operation(n, {}) for n, o in enumerate(plan.operations) if o.kind in ("constant", "invariant")
         }
         start = {
-            name: self._state(name, "in") if name in plan.carried else self._zero(plan.types[name])
+            name: self._state(name, "in") if name in plan.carried else self.constant(0, plan.types[name])
             for name, _ in plan.states
         }
         entry = b.block
@@ -216,7 +214,7 @@ class _Writer:
         b.branch(head)
         b.position_at_end(after)
         for name, _ in plan.states:
-            self._write(held[name], self._state_pointer(name, "out"))
+            self._keep(name, held[name])
 
     # ----------------------------------------------------------------------------------------- with calls
 
@@ -229,7 +227,7 @@ class _Writer:
         for n in sorted(crossing):
             o = self.plan.operations[n]
             if o.kind not in AT_HAND:
-                kind = I8 if o.type == "bool" else STORED_TYPES[o.type]
+                kind = I8 if o.type == "bool" else TYPES[o.type]
                 self.scratch[n] = b.alloca(kind, CHUNK)
         pointer = I8.as_pointer()
         self.arrays = b.alloca(pointer, 2)
@@ -268,8 +266,8 @@ class _Writer:
     def _begin(self, column: Any) -> None:
         """The states before the first trip."""
         for name, _ in self.plan.states:
-            value = self._state(name, "in") if name in self.plan.carried else self._zero(self.plan.types[name])
-            self._write(value, self._state_pointer(name, "out"))
+            value = self._state(name, "in") if name in self.plan.carried else self.constant(0, self.plan.types[name])
+            self._keep(name, value)
 
     def _stages(self, width: int, trip: Any) -> None:
         self.trip = trip
@@ -298,9 +296,9 @@ class _Writer:
             for name in [
                 s for s, v in waiting.items() if v <= n and uses[s] <= n and (v in values or v in self.scratch)
             ]:
-                self._write(self._get(waiting.pop(name), values), self._state_pointer(name, "out"))
+                self._keep(name, self._get(waiting.pop(name), values))
         for name, n in waiting.items():
-            self._write(self._get(n, values), self._state_pointer(name, "out"))
+            self._keep(name, self._get(n, values))
 
     def _reads_state(self, n: int, name: str) -> bool:
         operands = (self.plan.operations[m] for m in self.plan.operations[n].operands)
@@ -333,33 +331,38 @@ class _Writer:
                 address = b.add(address, b.mul(b.load(b.gep(cells, [row])), ir.Constant(I64, size)))
             elif group.varies == "full":
                 cells = b.gep(cells, [b.mul(row, ir.Constant(I64, columns))])
-            self.bases.append(b.inttoptr(address, STORED_TYPES[group.dtype].as_pointer()))
+            self.bases.append(b.inttoptr(address, TYPES[group.dtype].as_pointer()))
             self.cells.append(cells)
 
     def _at(self, address: Any, index: Any, dtype: str) -> Any:
         """Pointer to an element, by its index, from an address."""
         b = self.b
-        return b.gep(b.inttoptr(address, FLOAT_TYPES[dtype].as_pointer()), [index])
+        return b.gep(b.inttoptr(address, TYPES[dtype].as_pointer()), [index])
 
     def _read(self, pointer: Any, dtype: str) -> Any:
         b = self.b
-        vector = self._of(STORED_TYPES[dtype])
+        vector = self.of(TYPES[dtype])
         return b.load(b.bitcast(pointer, vector.as_pointer()), align=ITEM_BYTES[dtype])
 
     def _write(self, value: Any, pointer: Any) -> None:
         b = self.b
         scalar = value.type.element if isinstance(value.type, ir.VectorType) else value.type
         if scalar == I1:
-            scalar, value = I8, b.zext(value, self._of(I8))
+            scalar, value = I8, b.zext(value, self.of(I8))
         b.store(value, b.bitcast(pointer, value.type.as_pointer()), align=ALIGNMENT[scalar])
 
     def _state_pointer(self, name: str, which: str) -> Any:
-        dtype = self.plan.types[name]
+        dtype = carrier(self.plan.types[name])
         members = states_of(self.plan, dtype)
         return self._in_block(f"{which} {dtype}", dtype, len(members), members.index(name))
 
     def _state(self, name: str, which: str) -> Any:
-        return self._read(self._state_pointer(name, which), self.plan.types[name])
+        kind = self.plan.types[name]
+        return self.from_carrier(self._read(self._state_pointer(name, which), carrier(kind)), kind)
+
+    def _keep(self, name: str, value: Any) -> None:
+        """Write a state to where it is after the loop."""
+        self._write(self.carried(value, self.plan.types[name]), self._state_pointer(name, "out"))
 
     def _in_block(self, block: str, dtype: str, count: int, position: int) -> Any:
         """Pointer into a block of (rows, variables, columns)."""
@@ -388,29 +391,10 @@ class _Writer:
         if o.type != "bool":
             return self._read(self._scratch_pointer(n), o.type)
         b = self.b
-        kind = self._of(I8)
-        return b.trunc(b.load(b.bitcast(self._scratch_pointer(n), kind.as_pointer()), align=1), self._of(I1))
+        kind = self.of(I8)
+        return b.trunc(b.load(b.bitcast(self._scratch_pointer(n), kind.as_pointer()), align=1), self.of(I1))
 
     # --------------------------------------------------------------------------------------- operations
-
-    def _of(self, scalar: Any) -> Any:
-        return ir.VectorType(scalar, self.width) if self.width > 1 else scalar
-
-    def _zero(self, dtype: str) -> Any:
-        return self._constant(0.0, dtype)
-
-    def _constant(self, value: float, dtype: str) -> Any:
-        scalar = FLOAT_TYPES[dtype]
-        return ir.Constant(self._of(scalar), [value] * self.width if self.width > 1 else value)
-
-    def _splat(self, value: Any) -> Any:
-        if self.width == 1:
-            return value
-        b = self.b
-        vector = ir.VectorType(value.type, self.width)
-        first = b.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(I32, 0))
-        lanes = ir.Constant(ir.VectorType(I32, self.width), [0] * self.width)
-        return b.shuffle_vector(first, ir.Constant(vector, ir.Undefined), lanes)
 
     def _invariant(self, name: str, dtype: str) -> Any:
         b, columns = self.b, self.layout.columns
@@ -425,7 +409,7 @@ class _Writer:
         index = ir.Constant(I64, position)
         if kind == "row":
             index = b.add(index, b.mul(self.row, ir.Constant(I64, len(members))))
-        return self._splat(b.load(self._at(self.parameter[block], index, dtype)))
+        return self.splat(b.load(self._at(self.parameter[block], index, dtype)))
 
     def _load(self, o: Operation) -> Any:
         b = self.b
@@ -440,7 +424,7 @@ class _Writer:
         if group.shared:
             return self._read(pointer, group.dtype)
         if group.varies in ("one", "row"):
-            return self._splat(b.load(pointer))
+            return self.splat(b.load(pointer))
         return self._gathered(pointer, self.cells[position])
 
     def _gathered(self, pointer: Any, cells: Any) -> Any:
@@ -449,71 +433,20 @@ class _Writer:
         first = b.gep(cells, [self.column])
         if self.width == 1:
             return b.load(b.gep(pointer, [b.load(first)]))
-        values = ir.Constant(self._of(pointer.type.pointee), ir.Undefined)
+        values = ir.Constant(self.of(pointer.type.pointee), ir.Undefined)
         for lane in range(self.width):
             cell = b.load(b.gep(first, [ir.Constant(I64, lane)]))
             values = b.insert_element(values, b.load(b.gep(pointer, [cell])), ir.Constant(I32, lane))
         return values
 
-    def _widened(self, bits: Any, dtype: str) -> Any:
-        """float16 or bfloat16 as float32, which holds all of their values."""
-        b = self.b
-        wide, target = b.zext(bits, self._of(I32)), self._of(FLOAT_TYPES["float32"])
-        if dtype == "bfloat16":
-            return b.bitcast(b.shl(wide, self._integer(16)), target)
-        magnitude = b.shl(b.and_(wide, self._integer(0x7FFF)), self._integer(13))
-        scaled = b.bitcast(b.fmul(b.bitcast(magnitude, target), self._constant(2.0**112, "float32")), self._of(I32))
-        infinite = b.icmp_unsigned(">=", magnitude, self._integer(0x7C00 << 13))
-        scaled = b.select(infinite, b.or_(magnitude, self._integer(0x7F800000)), scaled)
-        sign = b.shl(b.and_(wide, self._integer(0x8000)), self._integer(16))
-        return b.bitcast(b.or_(scaled, sign), target)
-
-    def _integer(self, value: int) -> Any:
-        return ir.Constant(self._of(I32), [value] * self.width if self.width > 1 else value)
-
     def _operation(self, n: int, values: dict[int, Any]) -> Any:
-        b, o = self.b, self.plan.operations[n]
+        o = self.plan.operations[n]
         kind = o.kind
         if kind == "constant":
-            return self._constant(float(np.frombuffer(o.detail, o.type)[0]), o.type)
+            return self.constant(np.frombuffer(o.detail, o.type)[0].item(), o.type)
         if kind == "invariant":
-            return self._invariant(o.detail, o.type)
+            return self.from_carrier(self._invariant(o.detail, carrier(o.type)), o.type)
         if kind == "load":
             return self._load(o)
-        if kind == "widen":
-            return self._widened(self._get(o.operands[0], values), o.detail)
-        x, *more = (self._get(m, values) for m in o.operands)
-        if kind in _ARITHMETIC:
-            return getattr(b, _ARITHMETIC[kind])(x, *more)
-        if kind == "copy":
-            return x
-        if kind == "convert":
-            return (b.fpext if o.type == "float64" else b.fptrunc)(x, self._of(FLOAT_TYPES[o.type]))
-        if kind == "compare":
-            return b.fcmp_ordered(o.detail, x, *more) if o.detail in ORDERED else b.fcmp_unordered("!=", x, *more)
-        if kind in ("sqrt", "fabs", "fma"):
-            return self._llvm(kind, o.type, x, *more)
-        if kind in ("max", "min"):  # as Python compares
-            y = more[0]
-            return b.select(b.fcmp_ordered(">" if kind == "max" else "<", y, x), y, x)
-        y = more[0]  # fmax, fmin: a NaN gives way; of zeros +0 is the greater
-        first = b.or_(b.fcmp_ordered(">" if kind == "fmax" else "<", x, y), b.fcmp_unordered("uno", y, y))
-        result = b.select(first, x, y)
-        zeros = b.and_(b.fcmp_ordered("==", x, y), b.fcmp_ordered("==", result, self._zero(o.type)))
-        sum_ = b.fadd(x, y) if kind == "fmax" else b.fneg(b.fadd(b.fneg(x), b.fneg(y)))
-        return b.select(zeros, sum_, result)
-
-    def _llvm(self, name: str, dtype: str, *arguments: Any) -> Any:
-        """A function of LLVM's own, for as many lanes as are at hand."""
-        vector = f"v{self.width}" if self.width > 1 else ""
-        full = f"llvm.{name}.{vector}f{8 * ITEM_BYTES[dtype]}"
-        if full not in self.module.globals:
-            of = self._of(FLOAT_TYPES[dtype])
-            ir.Function(self.module, ir.FunctionType(of, [of] * len(arguments)), full)
-        return self.b.call(self.module.globals[full], arguments)
-
-
-_ARITHMETIC = {
-    "+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "negate": "fneg", "and": "and_", "or": "or_", "not": "not_",
-    "select": "select",
-}  # fmt: skip
+        sources = [self.plan.operations[m].type for m in o.operands]
+        return self.applied(o, sources, *(self._get(m, values) for m in o.operands))

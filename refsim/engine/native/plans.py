@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +34,12 @@ from refsim.engine.intrinsics import elementary, intrinsic_name
 from refsim.engine.widths import multiples
 
 FLOATS = frozenset({"float32", "float64"})
+NUMBERS = FLOATS | INTEGERS
 HALVES = frozenset({"float16", "bfloat16"})  # only read, and converted
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 EXACT = frozenset({"sqrt", "fabs", "abs"})
 CHOICES = frozenset({"fmax", "fmin", "max", "min"})
+BITWISE = frozenset({"&", "|", "^"})
 CALLED = frozenset({"exp", "exp2", "log", "log2", "log10", "log1p", "expm1"})
 
 
@@ -78,11 +81,11 @@ class Plan:
     operations, readings
         What a trip computes and reads, in order.
     invariants
-        Float variables that the loop reads and does not change.
+        Variables that the loop computes with and does not change.
     indices
         Integer variables that subscripts need, and the loop does not change.
     states
-        Float variables that hold something from trip to trip or after the loop, with the operation that is their value
+        Variables that hold something from trip to trip or after the loop, with the operation that is their value
         at the end of a trip; `carried` are those that a trip needs the old value of.
     types
         Type of every invariant and state.
@@ -104,10 +107,14 @@ class Plan:
     types: dict[str, str]
 
 
-def plan_of(loop: Loop, needed: frozenset[str], types: dict[str, Any]) -> Plan | None:
-    """How to run a loop as machine code, or None; `needed` are the variables that it changes and others read later."""
+def plan_of(loop: Loop, needed: frozenset[str], types: dict[str, Any], indices: Collection[str]) -> Plan | None:
+    """How to run a loop as machine code, or None.
+
+    `needed` are the variables that it changes and others read later, `indices` those that index memory somewhere: an
+    overflow of such a number is reported.
+    """
     try:
-        return _Planner(loop, needed, types).plan()
+        return _Planner(loop, needed, types, indices).plan()
     except _Unfit:
         return None
 
@@ -117,7 +124,8 @@ class _Unfit(Exception):
 
 
 class _Planner:
-    def __init__(self, loop: Loop, needed: frozenset[str], types: dict[str, Any]) -> None:
+    def __init__(self, loop: Loop, needed: frozenset[str], types: dict[str, Any], indices: Collection[str]) -> None:
+        self.indexing = indices
         self.loop = loop
         self.needed = needed
         self.types = types
@@ -149,7 +157,7 @@ class _Planner:
         for s in body:
             self._statement(s)
         states = tuple((n, v) for n, v in self.values.items() if n in self.carried or n in self.needed)
-        if not self.readings or not states or any(self.types[n] not in FLOATS for n, _ in states):
+        if not self.readings or not states or any(self.types[n] not in NUMBERS for n, _ in states):
             raise _Unfit
         if any(name not in self.values for name in self.carried):
             raise _Unfit
@@ -187,15 +195,23 @@ class _Planner:
 
     def _statement(self, s: Assign) -> None:
         kind = self.types.get(s.name)
-        if kind in INTEGERS:
-            if s.name in self.copies or s.name in self.carried:
-                raise _Unfit
-            self._subscript(s.value)
+        if s.name in self.copies:
+            raise _Unfit
+        if kind in INTEGERS and s.name not in self.values and s.name not in self.carried and self._is_linear(s.value):
             self.copies[s.name] = s.value
-        elif kind in FLOATS or kind in HALVES or kind == "bool":
+        elif kind in FLOATS or kind in HALVES or kind == "bool" or (kind in INTEGERS and s.name not in self.indexing):
             self.values[s.name] = self._value(s.value)
         else:
             raise _Unfit
+
+    def _is_linear(self, e: Expr) -> bool:
+        known = dict(self.indices)
+        try:
+            self._subscript(e)
+        except _Unfit:
+            self.indices = known
+            return False
+        return True
 
     # ---------------------------------------------------------------------------------------- subscripts
 
@@ -223,7 +239,7 @@ class _Planner:
 
     def _reading(self, e: Load | LoadAt) -> int:
         dtype = str(e.type)
-        if dtype not in FLOATS and dtype not in HALVES:
+        if dtype not in NUMBERS and dtype not in HALVES:
             raise _Unfit
         if isinstance(e, Load):
             array, index, through = e.array, e.index, False
@@ -265,21 +281,21 @@ class _Planner:
 
     def _value(self, e: Expr) -> int:
         kind = str(e.type)
-        if isinstance(e, Const) and kind in FLOATS:
+        if isinstance(e, Const) and kind in NUMBERS:
             return self._add("constant", kind, (), _bits(e.value, kind))
         if isinstance(e, Var):
             return self._variable(e.name, kind)
         if isinstance(e, (Load, LoadAt)):
             return self._reading(e)
-        if isinstance(e, Binary) and kind in FLOATS and e.op in ("+", "-", "*", "/"):
+        if isinstance(e, Binary) and self._is_arithmetic(e, kind):
             return self._add(e.op, kind, (self._value(e.left), self._value(e.right)))
         if isinstance(e, Binary) and kind == "bool" and e.op in ("and", "or"):
             return self._add(e.op, kind, (self._value(e.left), self._value(e.right)))
-        if isinstance(e, Unary) and ((e.op == "-" and kind in FLOATS) or (e.op == "not" and kind == "bool")):
+        if isinstance(e, Unary) and kind in {"-": NUMBERS, "~": INTEGERS, "not": {"bool"}}.get(e.op, ()):
             return self._add("negate" if e.op == "-" else "not", kind, (self._value(e.value),))
-        if isinstance(e, Compare) and e.op in COMPARISONS and e.left.type in FLOATS:
+        if isinstance(e, Compare) and e.op in COMPARISONS and e.left.type in NUMBERS:
             return self._add("compare", "bool", (self._value(e.left), self._value(e.right)), e.op)
-        if isinstance(e, Select) and kind in FLOATS:
+        if isinstance(e, Select) and kind in NUMBERS:
             parts = (self._value(part) for part in (e.condition, e.then, e.otherwise))
             return self._add("select", kind, tuple(parts))
         if isinstance(e, Convert) and kind in FLOATS and e.value.type in HALVES:
@@ -288,20 +304,39 @@ class _Planner:
         if isinstance(e, Convert) and kind in FLOATS and e.value.type in FLOATS:
             inner = self._value(e.value)
             return inner if e.value.type == kind else self._add("convert", kind, (inner,))
+        if isinstance(e, Convert) and kind in NUMBERS and e.value.type in INTEGERS | {"bool"}:
+            inner = self._value(e.value)
+            return inner if e.value.type == kind else self._add("convert", kind, (inner,))
         if isinstance(e, Intrinsic) and kind in FLOATS and e.operand == kind:
             return self._intrinsic(e, kind)
+        if isinstance(e, Intrinsic) and kind in INTEGERS and e.operand == kind and len(e.args) == 2:
+            return self._integer_choice(e, kind)
         raise _Unfit
+
+    @staticmethod
+    def _is_arithmetic(e: Binary, kind: str) -> bool:
+        if e.op in ("+", "-", "*"):
+            return kind in NUMBERS
+        if e.op in ("<<", ">>"):
+            amount = _number_kept(e.right)
+            return kind in INTEGERS and isinstance(amount, Const) and 0 <= amount.value < 8 * ITEM_BYTES[kind]
+        return kind in FLOATS if e.op == "/" else kind in INTEGERS and e.op in BITWISE
 
     def _variable(self, name: str, kind: str) -> int:
         if name in self.values:
             return self.values[name]
-        if kind not in FLOATS:  # a bool, or a half
+        if name == self.counter or name in self.copies or kind not in NUMBERS:
             raise _Unfit
         if name in self.changed:
             self.carried.add(name)
             return self._add("state", kind, (), name)
         self.invariants[name] = None
         return self._add("invariant", kind, (), name)
+
+    def _integer_choice(self, e: Intrinsic, kind: str) -> int:
+        if e.name not in ("min", "max"):
+            raise _Unfit
+        return self._add(e.name, kind, tuple(self._value(a) for a in e.args))
 
     def _intrinsic(self, e: Intrinsic, kind: str) -> int:
         base, _, last = e.name.rpartition(".")

@@ -15,7 +15,7 @@ from refsim.checks.shared_shadow import LoopReads, SharedShadow
 from refsim.dialect import Binary, Const, Convert, Expr, Var
 from refsim.engine.intrinsics import elementary
 from refsim.engine.memory import GlobalMemory, SharedMemory
-from refsim.engine.native.layouts import BYTES, KINDS, Group, Layout, functions_called, pitch_of, states_of
+from refsim.engine.native.layouts import CARRIERS, KINDS, Group, Layout, functions_called, pitch_of, states_of
 from refsim.engine.native.plans import Plan, Reading
 from refsim.engine.pointers import Pointer
 from refsim.engine.views import View
@@ -160,12 +160,12 @@ class NativeLoop:
             call.set(f"loop data {name}", data)
         call.run(lanes.shape[0], trips, lanes.size * len(self.plan.operations), batch.run.cores)
         self._tell_shadows(batch, lanes, trips, prepared)
-        results = dict(zip(self._order(), (view for dtype in BYTES for view in memory["views", dtype]), strict=True))
+        results = dict(zip(self._order(), (view for dtype in CARRIERS for view in memory["views", dtype]), strict=True))
         return (*(results[name] for name, _ in self.plan.states), *self._integers(first, trips, indices))
 
     def _order(self) -> list[str]:
         """The states, those of one type after those of another."""
-        return [name for dtype in BYTES for name in states_of(self.plan, dtype)]
+        return [name for dtype in CARRIERS for name in states_of(self.plan, dtype)]
 
     def _variant(self, layout: Layout) -> Compiled:
         if layout not in self.variants:
@@ -181,7 +181,7 @@ class NativeLoop:
         rows, columns = lanes.shape
         given = {name: value for (name, _), value in zip(self.plan.states, states, strict=True)}
         before, after = {}, {}
-        for dtype in BYTES:
+        for dtype in CARRIERS:
             names = states_of(self.plan, dtype)
             known, views = memory.get(("block", dtype)), memory.get(("views", dtype), ())
             shape = rows, len(names), pitch_of(columns)
@@ -207,7 +207,7 @@ class NativeLoop:
         given = dict(zip(plan.invariants, values, strict=True))
         blocks = {}
         for kind in KINDS:
-            for dtype in BYTES:
+            for dtype in CARRIERS:
                 names = layout.members(plan, kind, dtype)
                 if names:
                     rows = lanes.shape[0] if kind in ("full", "row") else 1
@@ -321,7 +321,7 @@ class Call:
             self.set("first trip", first)
             self.set("end trip", min(trips, first + step))
             self._run_rows(rows, cores)
-            for dtype in BYTES:  # where one part ends, the next begins
+            for dtype in CARRIERS:  # where one part ends, the next begins
                 self.set(f"in {dtype}", int(self.table[self.code.positions[f"out {dtype}"]]))
 
     def _run_rows(self, rows: int, cores: int) -> None:
