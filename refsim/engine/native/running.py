@@ -232,9 +232,8 @@ class NativeLoop:
 
     def _prepared(self, memory: Any, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
         key = (
-            id(lanes), trips,
-            *(i if type(i) is int else id(i) for i in (first, *indices)),
-            *((id(a.memory), a.offset) if type(a) is Pointer else id(a) for a in arrays),
+            id(lanes), trips, *map(_key, (first, *indices)),
+            *((id(a.memory), _key(a.offset)) if type(a) is Pointer else id(a) for a in arrays),
         )  # fmt: skip
         known: dict[Any, Prepared] = memory.setdefault("prepared", {})
         if key not in known:
@@ -368,6 +367,11 @@ def _trips(plan: Plan, first: Any, bound: Any) -> int:
     length = length + (plan.relation in ("<=", ">="))
     trips = -(-length // abs(plan.step))
     return max(0, int(trips.min()) if isinstance(trips, np.ndarray) else trips)
+
+
+def _key(value: Any) -> int:
+    """What a number, or an array that is kept, is known by."""
+    return value if type(value) is int else id(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,0 +1,18 @@
+"""The pairs in C++ with loops as machine code: the same reports word for word, and the same bits."""
+
+import pytest
+from cpp_defect_corpus import PAIRS
+from test_defects_cpp import launched
+
+LARGE = 1 << 24  # bytes of an array that is there for its size
+
+
+@pytest.mark.parametrize("role", ["wrong", "right"])
+def test_reports_and_results_are_those_of_lane_code(role):
+    for pair in PAIRS:
+        expected, before = launched(pair, role, native="never")
+        report, after = launched(pair, role, native="always")
+        assert str(report) == str(expected), pair.name
+        assert repr(report.findings) == repr(expected.findings), pair.name
+        for got, want in zip(after, before):
+            assert getattr(want, "nbytes", LARGE) >= LARGE or got.tobytes() == want.tobytes(), pair.name
