@@ -83,6 +83,8 @@ class SharedShadow:
         self.plain: Any = None  # the last plain writer, from the first atomic operation on
         self.last_hidden = 0  # the last plain write that hid another
         self.changed: Any = None  # the last write of this interval whose value a later one replaced by another
+        self.untagged: list[tuple[int, LaneSet, Any]] = []  # atomic operations of this interval that left no tag yet
+        self.untagged_lanes = 0
 
     # -------------------------------------------------------------------------------------- addressing
 
@@ -94,12 +96,16 @@ class SharedShadow:
             if known is not None:
                 setattr(self, name, np.repeat(known, self.columns))
 
+    def _widen_for(self, lanes: LaneSet, address: Any) -> None:
+        """Give every block its own shadow if an access is not the same in all of them."""
+        if not self.wide and not (lanes.whole_columns and (type(address) is int or address.shape[1] == 1)):
+            self._widen()
+
     def _cells(self, lanes: LaneSet, address: Any) -> Any:
         """Positions in `tag`, one per lane: ``(R, 1)`` while narrow, else of the set's shape."""
+        self._widen_for(lanes, address)
         if not self.wide:
-            if lanes.whole_columns and (type(address) is int or address.shape[1] == 1):
-                return np.broadcast_to(np.asarray(address), (lanes.shape[0], 1))
-            self._widen()
+            return np.broadcast_to(np.asarray(address), (lanes.shape[0], 1))
         return np.broadcast_to(address * self.columns + lanes.b, lanes.shape)
 
     def _threads(self, lanes: LaneSet) -> Any:
@@ -118,6 +124,7 @@ class SharedShadow:
         if self.in_flight is not None:
             self._check_in_flight(lanes, view, address, serial)
         if not self.initialized or self.last_write >= self.batch.interval_start(lanes):
+            self._tag_atomics()
             cells = self._cells(lanes, address)
             tag = self.tag.take(cells)
             if not self.initialized and not tag.all():
@@ -165,6 +172,7 @@ class SharedShadow:
         serial = self.run.operation(site)
         if self.in_flight is not None:
             self._check_in_flight(lanes, view, address, serial)
+        self._tag_atomics()
         cells = self._cells(lanes, address)
         self.last_write = self.last_plain = serial
         mine = (serial << SHIFT) | (self._threads(lanes) + 1)
@@ -268,31 +276,64 @@ class SharedShadow:
         self.tag[cells[last]] = (self.last_write << SHIFT) | agents[last]
 
     def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
-        """Check an atomic operation against plain accesses of other threads."""
+        """Check an atomic operation against plain accesses of other threads.
+
+        Its tag waits for the first access that looks for it: an interval of nothing but atomic operations needs none.
+        """
         self._write_out_log()
         serial = self.run.operation(site)
-        cells = self._cells(lanes, address)
-        tag = self.tag.take(cells)
-        if not self.initialized and not tag.all():
-            self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
+        self._widen_for(lanes, address)
+        missing = False
+        if not self.initialized:
+            tag = self.tag.take(self._cells(lanes, address))
+            missing = not tag.all()
+            if missing:
+                self.batch.report_uninitialized(lanes, view, address, tag == 0, site)
         if self.racecheck:
-            if self.plain is None:
-                self.plain = self.tag.copy()
-            if self.last_plain >= self.batch.interval_start(lanes):
-                self._check_writers(lanes, view, address, self.plain.take(cells), serial)
-            if self.last_hidden >= self.batch.bar_low:
-                self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
-            self._check_readers(lanes, view, address, cells, serial)
+            self._check_before_atomic(lanes, view, address, serial)
         self.last_write = serial
-        agents = lanes.agents if self.wide else lanes.t + 1
-        mine = ((serial << SHIFT) | agents).reshape(-1)
-        cells, tag = cells.reshape(-1), tag.reshape(-1)
-        self.tag[cells] = mine
-        kept = self.tag.take(cells)
-        if int(tag.max()) >= self.batch.bar_low << SHIFT:
-            self._hide(cells, tag, (tag != 0) & (((tag ^ kept) & AGENT) != 0))
-        self._hide(cells, mine, mine != kept)
+        self.untagged.append((serial, lanes, address))
+        self.untagged_lanes += lanes.size
+        if missing or self.in_flight is not None or self.untagged_lanes > self.log_limit:
+            self._tag_atomics()
         self.batch.log_atomic(serial, view, lanes, address)
+
+    def _check_before_atomic(self, lanes: LaneSet, view: View, address: Any, serial: int) -> None:
+        """Check an atomic operation against plain writes, also hidden ones, and reads that were spilled."""
+        start = self.batch.interval_start(lanes)
+        written, hidden = self.last_plain >= start, self.last_hidden >= self.batch.bar_low
+        if not (written or hidden or (self.readers is not None and self.last_spill >= start)):
+            return
+        self._tag_atomics()
+        cells = self._cells(lanes, address)
+        if written:
+            plain = self.tag if self.plain is None else self.plain
+            self._check_writers(lanes, view, address, plain.take(cells), serial)
+        if hidden:
+            self._check_writers(lanes, view, address, self.foreign.take(cells), serial)
+        self._check_readers(lanes, view, address, cells, serial)
+
+    def _tag_atomics(self) -> None:
+        """Tag what atomic operations touched."""
+        if not self.untagged:
+            return
+        if self.racecheck and self.plain is None:
+            self.plain = self.tag.copy()
+        for serial, lanes, address in self.untagged:
+            cells = self._cells(lanes, address).reshape(-1)
+            tag = self.tag.take(cells)
+            agents = lanes.agents if self.wide else lanes.t + 1
+            mine = ((serial << SHIFT) | agents).reshape(-1)
+            self.tag[cells] = mine
+            kept = self.tag.take(cells)
+            if int(tag.max()) >= self.batch.bar_low << SHIFT:
+                self._hide(cells, tag, (tag != 0) & (((tag ^ kept) & AGENT) != 0))
+            self._hide(cells, mine, mine != kept)
+        self._forget_atomics()
+
+    def _forget_atomics(self) -> None:
+        self.untagged.clear()
+        self.untagged_lanes = 0
 
     def _hide(self, cells: Any, tags: Any, lost: Any) -> None:
         """Remember accesses whose tag was lost to another thread's."""
@@ -328,6 +369,7 @@ class SharedShadow:
     def _check_log(self) -> None:
         """Reads followed, in their own interval, by a write of another thread."""
         self._write_out_log()
+        self._tag_atomics()
         for serial, lanes, (address, view) in self.log:
             if serial > self.last_write:
                 break
@@ -407,6 +449,7 @@ class SharedShadow:
         if everywhere:
             self.log.clear()
             self.logged = self.pending = 0
+            self._forget_atomics()
         else:
             self._write_out_log()
             if not self.wide:
