@@ -131,12 +131,16 @@ class View:
 
     def load(self, lanes: LaneSet, site: int, *index: Any) -> Any:
         """Read one element per lane."""
-        address = self.offset
-        for axis, i in enumerate(index):
-            if self.outside(axis, i):
-                return self._load_checked(lanes, site, index)
-            address = address + i * self.strides[axis]
-        return self.memory.read(lanes, self, address, site)
+        if any(self.outside(axis, i) for axis, i in enumerate(index)):
+            return self._load_checked(lanes, site, index)
+        return self.memory.read(lanes, self, self._address(self.offset, index), site)
+
+    def _address(self, offset: Any, index: tuple[Any, ...]) -> Any:
+        """The address of an index that is inside, from the view's offset."""
+        for i, stride in zip(index, self.strides, strict=True):
+            term = i if stride == 1 else i * stride
+            offset = term if type(offset) is int and offset == 0 else offset + term
+        return offset
 
     def load1(self, lanes: LaneSet, site: int, i: Any) -> Any:
         """`load` for one dimension."""
@@ -227,13 +231,10 @@ class View:
 
     def store(self, lanes: LaneSet, site: int, value: Any, *index: Any) -> None:
         """Write one element per lane."""
-        address = self.offset
-        for axis, i in enumerate(index):
-            if self.outside(axis, i):
-                self._store_checked(lanes, site, value, index)
-                return
-            address = address + i * self.strides[axis]
-        self.memory.write(lanes, self, address, value, site)
+        if any(self.outside(axis, i) for axis, i in enumerate(index)):
+            self._store_checked(lanes, site, value, index)
+        else:
+            self.memory.write(lanes, self, self._address(self.offset, index), value, site)
 
     def store1(self, lanes: LaneSet, site: int, value: Any, i: Any) -> None:
         """`store` for one dimension."""
@@ -251,19 +252,19 @@ class View:
 
     def atomic(self, lanes: LaneSet, site: int, op: str, used: bool, args: tuple[Any, ...], *index: Any) -> Any:
         """Atomic read-modify-write of one element per lane; the old values if used."""
-        inside, fixed, good = self._inside(lanes, site, index)
+        outside: LaneSet | None = None
+        good: LaneSet | None = lanes
+        if any(self.outside(axis, i) for axis, i in enumerate(index)):
+            outside, index, good = self._inside(lanes, site, index)
         if good is None:
             return poison(self.dtype)
-        address = self.offset
-        if good is not lanes and self.varies:
-            address = good.cut(address)
-        for axis, i in enumerate(fixed):
-            address = address + i * self.strides[axis]
+        offset = good.cut(self.offset) if good is not lanes and self.varies else self.offset
+        address = self._address(offset, index)
         if good is lanes:
             return self.memory.atomic(lanes, self, address, op, args, site, used)
         old = self.memory.atomic(good, self, address, op, tuple(good.cut(a) for a in args), site, used)
-        assert inside is not None
-        return rejoin_one(lanes, good, old, inside, poison(self.dtype), lane_dtype(self.dtype)) if used else None
+        assert outside is not None
+        return rejoin_one(lanes, good, old, outside, poison(self.dtype), lane_dtype(self.dtype)) if used else None
 
     # ------------------------------------------------------------------------- accesses that leave the array
 
@@ -298,10 +299,7 @@ class View:
         if good is None:
             return poison(self.dtype)
         view = self if good is lanes else self.cut_to(good)
-        address = view.offset
-        for i, stride in zip(fixed, self.strides, strict=True):
-            address = address + i * stride
-        value = self.memory.read(good, view, address, site)
+        value = self.memory.read(good, view, self._address(view.offset, fixed), site)
         if good is lanes:
             return value
         assert outside is not None
@@ -312,9 +310,7 @@ class View:
         if good is None:
             return
         view = self if good is lanes else self.cut_to(good)
-        address = view.offset
-        for i, stride in zip(fixed, self.strides, strict=True):
-            address = address + i * stride
+        address = self._address(view.offset, fixed)
         self.memory.write(good, view, address, value if good is lanes else good.cut(value), site)
 
     # ----------------------------------------------------------------------------------------- slices
