@@ -422,6 +422,8 @@ class SharedShadow:
         if self.wide or not lanes.whole_columns or any(entry[1] is not lanes for entry in log):
             return False
         addresses = [address for _, _, (address, _) in log]
+        if any(type(address) is not int and address.shape[1] > 1 for address in addresses):
+            return False
         serials = np.array([serial for serial, _, _ in log], np.int64) << SHIFT
         self.last_spill = log[-1][0]
         size = self.run.device.warp_size

@@ -106,3 +106,23 @@ def test_races_against_long_histories(kernel, line):
         assert not report.findings
     else:
         assert line in races | other
+
+
+def each_looks_up_its_own(x, out):
+    cells = cuda.shared.array(64, int32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    cells[t] = 3 * t
+    cuda.syncthreads()
+    total = 0
+    for k in range(300):
+        total += cells[(x[i] + k) % 64]
+    if i == 70:
+        cells[5] = 0  # others may still be reading it
+    out[i] = total
+
+
+def test_many_reads_that_differ_between_blocks():
+    x, out = np.random.default_rng(0).integers(0, 64, 256), np.zeros(256, np.int64)
+    report = refsim.launch(each_looks_up_its_own, 4, 64, x, out)
+    assert [(f.kind, f.block, f.thread) for f in report.findings] == [("race", (1, 0, 0), (6, 0, 0))]
+    np.testing.assert_array_equal(out, (3 * ((x[:, None] + np.arange(300)) % 64)).sum(axis=1))
