@@ -254,7 +254,7 @@ class GlobalShadow:
             rank = np.where((tags == 0) | same_agent, 0, np.where(same_block, 1, 2))
             return np.where(rank > 0, (rank << RANK) | tags, 0)
 
-        known = [] if self.foreign is None else [cells.get(self.foreign)]
+        known = [] if self.foreign is None else [self._current(cells.get(self.foreign))]
         best = np.maximum.reduce([ranked(tags) for tags in (*hidden, *known)])
         if not best.any():
             return

@@ -193,7 +193,7 @@ class SharedShadow:
             kept = self.tag.take(cells).reshape(-1)
             lost = kept != mine.reshape(-1)
             if lost.any():
-                self._hide_from(kept, cells.reshape(-1), np.where(lost, mine.reshape(-1), 0))
+                self._hide_from(lanes, kept, cells.reshape(-1), np.where(lost, mine.reshape(-1), 0))
                 conflict = Conflict(self.batch, lanes, view, address, serial, self._shape(lanes))
                 conflict.write_write_at_once(lost, kept & AGENT, cells.reshape(-1), value)
 
@@ -223,9 +223,9 @@ class SharedShadow:
             self.changed[cells[replaced]] = before[replaced]
         if self.foreign is not None:
             self.foreign[cells.reshape(-1)] = 0
-        self._hide_from(np.broadcast_to(mine, cells.shape).reshape(-1), cells.reshape(-1), *hidden)
+        self._hide_from(lanes, np.broadcast_to(mine, cells.shape).reshape(-1), cells.reshape(-1), *hidden)
 
-    def _hide_from(self, kept: Any, cells: Any, *hidden: Any) -> None:
+    def _hide_from(self, lanes: LaneSet, kept: Any, cells: Any, *hidden: Any) -> None:
         """Keep, per cell, one access of another thread than the tag's; rather one of another warp, then the latest."""
         candidates = np.maximum.reduce(hidden)
         chosen = np.flatnonzero(candidates)
@@ -240,7 +240,9 @@ class SharedShadow:
         self.last_hidden = self.last_write
         if self.foreign is None:
             self.foreign = np.zeros_like(self.tag)
-        self.foreign[cells] = ranked(self.foreign[cells])
+        known, start = self.foreign[cells], np.asarray(self._interval(lanes) << SHIFT)
+        known[known < np.broadcast_to(start, self._shape(lanes)).reshape(-1)[chosen]] = 0
+        self.foreign[cells] = ranked(known)
         for tags in hidden:
             np.maximum.at(self.foreign, cells, ranked(tags[chosen]))
         self.foreign[cells] &= (1 << RANK) - 1

@@ -83,3 +83,44 @@ def clears_then_adds(out, x):
 def test_a_plain_write_is_not_hidden_by_the_own_blocks_atomics(lanes_per_batch):
     report = refsim.launch(clears_then_adds, 4, 64, np.zeros(1), np.ones(256), lanes_per_batch=lanes_per_batch)
     assert [finding.kind for finding in report.errors] == ["race"]
+
+
+def counts_then_writes_behind_a_barrier(out):
+    cells = cuda.shared.array(64, np.int32)
+    thread = cuda.threadIdx.x
+    cells[thread] = 0
+    cuda.syncthreads()
+    cuda.atomic.add(cells, 0, 1)
+    if thread == 40:
+        out[1] = cells[0]
+    cuda.syncthreads()
+    if thread < 32:
+        cells[0] = 5
+    if thread == 31:
+        out[0] = cells[0]
+
+
+def counts_then_writes_behind_a_barrier_of_the_grid(counter, out):
+    i = cuda.grid(1)
+    cuda.atomic.add(counter, 0, 1)
+    if i < 64:
+        cuda.atomic.add(counter, 0, 1)
+    cuda.cg.this_grid().sync()
+    if i < 32:
+        counter[0] = 5
+    if i == 31:
+        out[0] = counter[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "blocks"),
+    [
+        (counts_then_writes_behind_a_barrier, (np.zeros(2),), 1),
+        (counts_then_writes_behind_a_barrier_of_the_grid, (np.zeros(1, np.int32), np.zeros(1)), 2),
+    ],
+)
+def test_what_a_barrier_ended_hides_no_other_writer(kernel, arguments, blocks):
+    report = refsim.launch(kernel, blocks, 64, *arguments)
+    error = report.errors[-1]
+    assert (error.thread, error.other.thread) == ((31, 0, 0), (30, 0, 0))
+    assert error.message.startswith("read after write")
