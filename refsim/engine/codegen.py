@@ -513,7 +513,7 @@ class CodeGenerator(LaneExpressions):
         """Have machine code run a loop as far as it can; what is emitted next runs what is left."""
         if self.stepwise or self.counting:
             return None
-        plan = plan_of(s, needs.out, self.types, self.uses.indices)
+        plan = plan_of(s, needs, self.types, self.uses.indices)
         if plan is None:
             return None
         loop, done = self.fresh("native"), self.fresh("done")

@@ -427,6 +427,11 @@ class _Writer(VectorCode):
             return self.splat(b.load(pointer))
         return self._gathered(pointer, self.cells[position])
 
+    def _counter(self, kind: str) -> Any:
+        b = self.b
+        value = b.add(self.parameter["counter"], b.mul(self.trip, ir.Constant(I64, self.plan.step)))
+        return self.from_carrier(self.splat(value), kind)
+
     def _gathered(self, pointer: Any, cells: Any) -> Any:
         """One value for each column, each at its own cell."""
         b = self.b
@@ -448,5 +453,7 @@ class _Writer(VectorCode):
             return self.from_carrier(self._invariant(o.detail, carrier(o.type)), o.type)
         if kind == "load":
             return self._load(o)
+        if kind == "counter":
+            return self._counter(o.type)
         sources = [self.plan.operations[m].type for m in o.operands]
         return self.applied(o, sources, *(self._get(m, values) for m in o.operands))

@@ -19,18 +19,23 @@ from refsim.dialect import (
     Convert,
     Dim,
     Expr,
+    If,
     Intrinsic,
     Load,
     LoadAt,
     Loop,
     PointerAdd,
     Select,
+    Stmt,
     Unary,
     Var,
+    assigned_names,
     is_free,
     walk_expressions,
+    walk_statements,
 )
 from refsim.engine.intrinsics import elementary, intrinsic_name
+from refsim.engine.liveness import Needs
 from refsim.engine.widths import multiples
 
 FLOATS = frozenset({"float32", "float64"})
@@ -47,8 +52,9 @@ CALLED = frozenset({"exp", "exp2", "log", "log2", "log10", "log1p", "expm1"})
 class Operation:
     """One step of a trip: its operands are numbers of earlier ones.
 
-    `kind` is ``constant``, ``invariant`` (a variable that the loop does not change), ``state`` (what a variable held
-    when the trip began), ``load``, ``call`` (a function of NumPy), or what to do; `detail` says which.
+    `kind` is ``constant``, ``counter`` (the loop's variable), ``invariant`` (a variable that the loop does not change),
+    ``state`` (what a variable held when the trip began), ``load``, ``call`` (a function of NumPy), or what to do;
+    `detail` says which.
     """
 
     kind: str
@@ -107,14 +113,13 @@ class Plan:
     types: dict[str, str]
 
 
-def plan_of(loop: Loop, needed: frozenset[str], types: dict[str, Any], indices: Collection[str]) -> Plan | None:
+def plan_of(loop: Loop, needs: Needs, types: dict[str, Any], indices: Collection[str]) -> Plan | None:
     """How to run a loop as machine code, or None.
 
-    `needed` are the variables that it changes and others read later, `indices` those that index memory somewhere: an
-    overflow of such a number is reported.
+    `indices` are the variables that index memory somewhere: an overflow of such a number is reported.
     """
     try:
-        return _Planner(loop, needed, types, indices).plan()
+        return _Planner(loop, needs, types, indices).plan()
     except _Unfit:
         return None
 
@@ -124,12 +129,14 @@ class _Unfit(Exception):
 
 
 class _Planner:
-    def __init__(self, loop: Loop, needed: frozenset[str], types: dict[str, Any], indices: Collection[str]) -> None:
+    def __init__(self, loop: Loop, needs: Needs, types: dict[str, Any], indices: Collection[str]) -> None:
         self.indexing = indices
         self.loop = loop
-        self.needed = needed
+        self.needed = needs.out
+        self.head = needs.head
         self.types = types
-        self.changed = {s.name for s in (*loop.body, *loop.step) if isinstance(s, Assign)}
+        self.changed = {name for s in walk_statements([loop]) for name in assigned_names(s)}
+        self.branches = 0  # around the statement at hand
         self.operations: list[Operation] = []
         self.numbers: dict[Operation, int] = {}
         self.readings: list[Reading] = []
@@ -141,20 +148,19 @@ class _Planner:
 
     def plan(self) -> Plan:
         loop, condition = self.loop, self.loop.condition
-        body = [s for s in loop.body if isinstance(s, Assign)]
         steps = [s for s in loop.step if isinstance(s, Assign)]
-        if len(body) < len(loop.body) or len(loop.step) != 1 or len(steps) != 1:
+        if len(loop.step) != 1 or len(steps) != 1:
             raise _Unfit
         if not isinstance(condition, Compare) or condition.op not in ("<", "<=", ">", ">="):
             raise _Unfit
         counter = _number_kept(condition.left)
         step = steps[0]
-        if not isinstance(counter, Var) or step.name != counter.name or counter.name in {s.name for s in body}:
+        if not isinstance(counter, Var) or step.name != counter.name or counter.name in _assigned(loop.body):
             raise _Unfit
         self.counter = counter.name
         if not self._is_unchanged_number(condition.right):
             raise _Unfit
-        for s in body:
+        for s in loop.body:
             self._statement(s)
         states = tuple((n, v) for n, v in self.values.items() if n in self.carried or n in self.needed)
         if not self.readings or not states or any(self.types[n] not in NUMBERS for n, _ in states):
@@ -193,16 +199,48 @@ class _Planner:
             for part in walk_expressions(e)
         )
 
-    def _statement(self, s: Assign) -> None:
-        kind = self.types.get(s.name)
-        if s.name in self.copies:
+    def _statement(self, s: Stmt) -> None:
+        if isinstance(s, If):
+            self._branch(s)
+            return
+        if not isinstance(s, Assign) or s.name in self.copies:
             raise _Unfit
-        if kind in INTEGERS and s.name not in self.values and s.name not in self.carried and self._is_linear(s.value):
+        kind = self.types.get(s.name)
+        fresh = s.name not in self.values and s.name not in self.carried and not self.branches
+        if kind in INTEGERS and fresh and self._is_linear(s.value):
             self.copies[s.name] = s.value
         elif kind in FLOATS or kind in HALVES or kind == "bool" or (kind in INTEGERS and s.name not in self.indexing):
             self.values[s.name] = self._value(s.value)
         else:
             raise _Unfit
+
+    def _branch(self, s: If) -> None:
+        """Both sides for all lanes, and of each variable the value of the side that a lane takes."""
+        condition = self._value(s.condition)
+        names = [n for n in dict.fromkeys((*_assigned(s.then), *_assigned(s.otherwise))) if n in self.types]
+        before = {name: self._held(name) for name in names}
+        start = self.values
+        sides = []
+        self.branches += 1
+        for side in (s.then, s.otherwise):
+            self.values = dict(start)
+            for inner in side:
+                self._statement(inner)
+            sides.append(self.values)
+        self.branches -= 1
+        self.values = start
+        for name in names:
+            known = [v for v in (side.get(name, before[name]) for side in sides) if v is not None]
+            if len(set(known)) == 1:
+                self.values[name] = known[0]
+            else:
+                self.values[name] = self._add("select", str(self.types[name]), (condition, *known))
+
+    def _held(self, name: str) -> int | None:
+        """What a variable holds here; None if nobody asks for it."""
+        if name in self.values or name in self.head:
+            return self._variable(name, str(self.types[name]))
+        return None
 
     def _is_linear(self, e: Expr) -> bool:
         known = dict(self.indices)
@@ -239,8 +277,8 @@ class _Planner:
 
     def _reading(self, e: Load | LoadAt) -> int:
         dtype = str(e.type)
-        if dtype not in NUMBERS and dtype not in HALVES:
-            raise _Unfit
+        if self.branches or (dtype not in NUMBERS and dtype not in HALVES):
+            raise _Unfit  # in a branch, other lanes' subscripts may lie anywhere
         if isinstance(e, Load):
             array, index, through = e.array, e.index, False
         else:
@@ -325,7 +363,11 @@ class _Planner:
     def _variable(self, name: str, kind: str) -> int:
         if name in self.values:
             return self.values[name]
-        if name == self.counter or name in self.copies or kind not in NUMBERS:
+        if name == self.counter:
+            return self._add("counter", kind)
+        if name in self.copies:
+            return self._value(self.copies[name])
+        if kind not in NUMBERS:
             raise _Unfit
         if name in self.changed:
             self.carried.add(name)
@@ -353,6 +395,10 @@ class _Planner:
             result = self._add("call", "float64", (wide,), name)
             return result if kind == "float64" else self._add("convert", kind, (result,))
         raise _Unfit
+
+
+def _assigned(body: list[Stmt]) -> list[str]:
+    return [name for s in walk_statements(body) for name in assigned_names(s)]
 
 
 def _number_kept(e: Expr) -> Expr:

@@ -158,6 +158,10 @@ class NativeLoop:
             loop, data = _loop_of(name)
             call.set(f"loop {name}", loop)
             call.set(f"loop data {name}", data)
+        if any(o.kind == "counter" for o in self.plan.operations):
+            if type(first) is not int:
+                raise Unready
+            call.set("counter", first)
         call.run(lanes.shape[0], trips, lanes.size * len(self.plan.operations), batch.run.cores)
         self._tell_shadows(batch, lanes, trips, prepared)
         results = dict(zip(self._order(), (view for dtype in CARRIERS for view in memory["views", dtype]), strict=True))
