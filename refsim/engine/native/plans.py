@@ -163,7 +163,7 @@ class _Planner:
         for s in loop.body:
             self._statement(s)
         states = tuple((n, v) for n, v in self.values.items() if n in self.carried or n in self.needed)
-        if not self.readings or not states or any(self.types[n] not in NUMBERS for n, _ in states):
+        if not states or any(self.types[n] not in NUMBERS for n, _ in states):
             raise _Unfit
         if any(name not in self.values for name in self.carried):
             raise _Unfit

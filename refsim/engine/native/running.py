@@ -146,6 +146,8 @@ class NativeLoop:
         memory = batch.native.setdefault(id(self), {})
         prepared = self._prepared(memory, lanes, first, trips, arrays, indices)
         inputs, kinds = self._invariants(memory, lanes, invariants)
+        if not arrays and "full" not in (*kinds, *map(_kind, states)):
+            raise Unready  # the same in many lanes: lane code computes it once
         code = self._variant(Layout(lanes.shape[1], kinds, prepared.groups))
         before, after = self._blocks(memory, lanes, states)
         call = Call(code)
