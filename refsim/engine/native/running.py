@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 from dataclasses import dataclass
-from functools import cache
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from refsim.checks.shared_shadow import LoopReads, SharedShadow
-from refsim.dialect import Binary, Const, Convert, Expr, Var
-from refsim.engine.intrinsics import elementary
 from refsim.engine.memory import GlobalMemory, SharedMemory
+from refsim.engine.native.calls import Call, loop_of
 from refsim.engine.native.layouts import CARRIERS, KINDS, Group, Layout, functions_called, pitch_of, states_of
-from refsim.engine.native.plans import Plan, Reading
+from refsim.engine.native.plans import Plan
+from refsim.engine.native.subscripts import LIMITS, Subscripts, Unready, is_number, line, view_of
 from refsim.engine.pointers import Pointer
 from refsim.engine.views import View
 
@@ -26,18 +23,10 @@ if TYPE_CHECKING:
     from refsim.engine.native.machine_code import Compiled
 
 WORTH_RUNNING = 1 << 18  # operations of lanes in one run of a loop: fewer are as fast in NumPy
-WORTH_A_CORE = 4e7  # operations of lanes for each core, in one run of a loop: about a millisecond
 WORTH_COMPILING = 1e8  # operations of lanes that a loop has cost when it is compiled: about what compiling takes,
 WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
-MOST_AT_ONCE = 2e9  # operations of lanes for each core, that no signal can interrupt
 MOST_VARIANTS = 16  # that are compiled of one loop
 MOST_PREPARED = 16  # sets of subscripts that a batch remembers of one loop
-LIMITS = {f"{sign}int{bits}": (low, high) for bits in (8, 16, 32, 64) for sign, low, high in (
-    ("", -(1 << (bits - 1)), (1 << (bits - 1)) - 1), ("u", 0, (1 << bits) - 1))}  # fmt: skip
-
-
-class Unready(Exception):
-    """What the loop meets this time is not what machine code was made for."""
 
 
 @dataclass
@@ -150,6 +139,7 @@ class NativeLoop:
             raise Unready  # the same in many lanes: lane code computes it once
         code = self._variant(Layout(lanes.shape[1], kinds, prepared.groups))
         before, after = self._blocks(memory, lanes, states)
+        integers = self._integers(first, trips, indices)
         call = Call(code)
         for name, block in (inputs | before | after).items():
             call.point(name, block)
@@ -157,7 +147,7 @@ class NativeLoop:
             call.set(f"data {number}", data)
             call.set(f"cells {number}", cells)
         for name in functions_called(self.plan):
-            loop, data = _loop_of(name)
+            loop, data = loop_of(name)
             call.set(f"loop {name}", loop)
             call.set(f"loop data {name}", data)
         if any(o.kind == "counter" for o in self.plan.operations):
@@ -167,7 +157,7 @@ class NativeLoop:
         call.run(lanes.shape[0], trips, lanes.size * len(self.plan.operations), batch.run.cores)
         self._tell_shadows(batch, lanes, trips, prepared)
         results = dict(zip(self._order(), (view for dtype in CARRIERS for view in memory["views", dtype]), strict=True))
-        return (*(results[name] for name, _ in self.plan.states), *self._integers(first, trips, indices))
+        return (*(results[name] for name, _ in self.plan.states), *integers)
 
     def _order(self) -> list[str]:
         """The states, those of one type after those of another."""
@@ -229,9 +219,10 @@ class NativeLoop:
     def _integers(self, first: Any, trips: int, indices: Any) -> tuple[Any, ...]:
         """What the integer variables hold after the trips."""
         plan = self.plan
-        known = dict(zip(plan.indices, indices, strict=True))
-        known[plan.counter] = first + (trips - 1) * plan.step
-        values = [_evaluate(plan.copies[name], known, plan.copies) for name in plan.integers if name in plan.copies]
+        last = first + (trips - 1) * plan.step
+        known = {name: line(value, 0, 1) for name, value in zip(plan.indices, indices, strict=True)}
+        subscripts = Subscripts(known | {plan.counter: line(last, 0, 1)}, plan.copies, 1)
+        values = [subscripts.line(plan.copies[name]).begin for name in plan.integers if name in plan.copies]
         return (*values, first + trips * plan.step)
 
     # --------------------------------------------------------------------------------------- subscripts
@@ -250,18 +241,19 @@ class NativeLoop:
 
     def _prepare(self, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
         plan = self.plan
-        last, after = first + (trips - 1) * plan.step, first + trips * plan.step
-        for value in (first, after):
-            _check_range(value, plan.counter_type)
-        known = dict(zip(plan.indices, indices, strict=True))
+        known = {plan.counter: line(first, plan.step, trips + 1)}
+        low, high = LIMITS[plan.counter_type]
+        if known[plan.counter].low < low or known[plan.counter].high > high:
+            raise Unready
+        for name, value in zip(plan.indices, indices, strict=True):
+            known[name] = line(value, 0, trips)
+        subscripts = Subscripts(known, plan.copies, trips)
         families: list[Family] = []
         reads: dict[SharedMemory, list[tuple[int, View, Any, int]]] = {}
         numbers: list[int] = []
         for number, (reading, array) in enumerate(zip(plan.readings, arrays, strict=True)):
-            view = _view(reading, array)
-            begin = _address(reading, array, view, known | {plan.counter: first}, plan.copies)
-            end = _address(reading, array, view, known | {plan.counter: last}, plan.copies)
-            stride = _stride(begin, end, trips)
+            view = view_of(reading, array)
+            begin, stride = subscripts.cells(reading, array, view)
             if isinstance(view.memory, SharedMemory):
                 reads.setdefault(view.memory, []).append((len(numbers), view, begin, stride))
                 numbers.append(number)
@@ -298,76 +290,10 @@ class NativeLoop:
                 shadow.read_in_loop(lanes, LoopReads(start, len(sites), trips, tuple(entries)))
 
 
-class Call:
-    """One run of machine code: its parameters, and how its trips and rows are divided."""
-
-    def __init__(self, code: Compiled) -> None:
-        self.code = code
-        self.table = np.zeros(len(code.positions), np.int64)
-        self.alive: list[Any] = []
-
-    def set(self, name: str, value: int) -> None:
-        """Give a parameter."""
-        self.table[self.code.positions[name]] = value
-
-    def point(self, name: str, array: Any) -> None:
-        """Give an array, which lives as long as this."""
-        self.alive.append(array)
-        self.set(name, array.ctypes.data)
-
-    def run(self, rows: int, trips: int, work: int, cores: int) -> None:
-        """Run all trips, some at a time, so that Ctrl-C need not wait for all of them.
-
-        `work` is the number of operations of a trip, of all lanes together.
-        """
-        cores = max(1, min(cores, rows, int(work * trips / WORTH_A_CORE)))
-        step = max(1, int(cores * MOST_AT_ONCE / work))
-        for first in range(0, trips, step):
-            self.set("first trip", first)
-            self.set("end trip", min(trips, first + step))
-            self._run_rows(rows, cores)
-            for dtype in CARRIERS:  # where one part ends, the next begins
-                self.set(f"in {dtype}", int(self.table[self.code.positions[f"out {dtype}"]]))
-
-    def _run_rows(self, rows: int, cores: int) -> None:
-        """Run all threads of the set, a part of them on each core."""
-        parts = []
-        for core in range(cores):
-            self.set("first row", rows * core // cores)
-            self.set("end row", rows * (core + 1) // cores)
-            parts.append(self.table.copy())
-        helpers = [Thread(target=self.code.run, args=(part.ctypes.data,)) for part in parts[1:]]
-        started = 0
-        try:
-            for helper in helpers:
-                helper.start()
-                started += 1
-        except RuntimeError:  # no thread is to be had
-            pass
-        try:
-            for part in (parts[0], *parts[1 + started :]):
-                self.code.run(part.ctypes.data)
-        finally:
-            _wait_for(helpers[:started])
-
-
-def _wait_for(helpers: list[Thread]) -> None:
-    """Wait for threads, which write to memory that is given up next, also while Ctrl-C is pressed."""
-    interrupted = None
-    for helper in helpers:
-        while helper.is_alive():
-            try:
-                helper.join()
-            except KeyboardInterrupt as error:
-                interrupted = error
-    if interrupted is not None:
-        raise interrupted
-
-
 def _trips(plan: Plan, first: Any, bound: Any) -> int:
     """Trips that all lanes make."""
     upwards = plan.relation in ("<", "<=")
-    if upwards != (plan.step > 0) or plan.step == 0 or not (_is_number(first) and _is_number(bound)):
+    if upwards != (plan.step > 0) or plan.step == 0 or not (is_number(first) and is_number(bound)):
         return 0
     length = bound - first if upwards else first - bound
     length = length + (plan.relation in ("<=", ">="))
@@ -378,11 +304,6 @@ def _trips(plan: Plan, first: Any, bound: Any) -> int:
 def _key(value: Any) -> int:
     """What a number, or an array that is kept, is known by."""
     return value if type(value) is int else id(value)
-
-
-def _is_number(value: Any) -> bool:
-    """True for what integers of at most 64 bits with a sign travel as."""
-    return type(value) is int or (isinstance(value, np.ndarray) and value.dtype == np.int64)
 
 
 def _check_memory(lanes: LaneSet, array: Any) -> None:
@@ -403,122 +324,9 @@ def _check_memory(lanes: LaneSet, array: Any) -> None:
         raise Unready
 
 
-def _view(reading: Reading, array: Any) -> View:
-    """The array that is read, as elements of its type; a shared one in rows of blocks."""
-    if reading.through_pointer:
-        if type(array) is not Pointer or type(array.offset) is not int:
-            raise Unready
-        size = np.dtype(reading.dtype).itemsize
-        if array.memory.word not in (None, size) or array.offset % size:
-            raise Unready
-        view: View = array.memory.window(reading.dtype)
-    else:
-        view = array
-        if type(view) is not View or view.varies:
-            raise Unready
-    data = view.data
-    dimensions = 2 if type(view.memory) is SharedMemory else 1
-    if data.ndim != dimensions or not data.flags.c_contiguous or data.dtype != np.dtype(reading.dtype):
-        raise Unready
-    return view
-
-
-def _address(reading: Reading, array: Any, view: View, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
-    """The cell of one trip, in each lane; every subscript is inside the array."""
-    index = [_evaluate(e, known, copies) for e in reading.index]
-    if reading.through_pointer:
-        index[0] = index[0] + array.offset // np.dtype(reading.dtype).itemsize
-    if len(index) != len(view.shape):
-        raise Unready
-    address = view.offset
-    for i, n, stride in zip(index, view.shape, view.strides, strict=True):
-        if isinstance(i, np.ndarray):
-            if int(i.view(np.uint64).max()) >= n:
-                raise Unready
-        elif not 0 <= i < n:
-            raise Unready
-        address = address + i * stride
-    return address
-
-
-def _stride(begin: Any, end: Any, trips: int) -> int:
-    """Cells from one trip to the next, the same in every lane."""
-    if trips == 1:
-        return 0
-    distance = np.asarray(end - begin)
-    total = int(distance.flat[0])
-    if total % (trips - 1) or (distance != total).any():
-        raise Unready
-    return total // (trips - 1)
-
-
-def _evaluate(e: Expr, known: dict[str, Any], copies: dict[str, Expr]) -> Any:
-    """An integer expression, if no part of it leaves its type."""
-    if isinstance(e, Const):
-        return int(e.value)
-    if isinstance(e, Var):
-        if e.name in copies:
-            return _evaluate(copies[e.name], known, copies)
-        value = known[e.name]
-        if not _is_number(value):
-            raise Unready
-        return value
-    if isinstance(e, Convert):
-        value = _evaluate(e.value, known, copies)
-    else:
-        assert isinstance(e, Binary)
-        left, right = _evaluate(e.left, known, copies), _evaluate(e.right, known, copies)
-        most = _most(left) * _most(right) if e.op == "*" else _most(left) + _most(right)
-        if most >= 1 << 62:
-            raise Unready
-        value = left + right if e.op == "+" else left - right if e.op == "-" else left * right
-    _check_range(value, str(e.type))
-    return value
-
-
-def _most(value: Any) -> int:
-    """The largest magnitude."""
-    return max(abs(int(value.min())), abs(int(value.max()))) if isinstance(value, np.ndarray) else abs(value)
-
-
-def _check_range(value: Any, kind: str) -> None:
-    """Refuse numbers that a type cannot hold."""
-    low, high = LIMITS[kind]
-    least, most = (value.min(), value.max()) if isinstance(value, np.ndarray) else (value, value)
-    if not low <= least <= most <= high:
-        raise Unready
-
-
 def _kind(value: Any) -> str:
     """How a lane value varies."""
     if not isinstance(value, np.ndarray):
         return "one"
     by_row, by_column = value.shape[0] > 1, value.shape[1] > 1
     return "full" if by_row and by_column else "row" if by_row else "column" if by_column else "one"
-
-
-# ------------------------------------------------------------------------------------- loops of NumPy's functions
-
-
-class _UFunc(ctypes.Structure):
-    """The beginning of NumPy's public ``PyUFuncObject``."""
-
-    _fields_ = [
-        ("head", ctypes.c_ssize_t * (object.__basicsize__ // ctypes.sizeof(ctypes.c_ssize_t))),
-        ("nin", ctypes.c_int),
-        ("nout", ctypes.c_int),
-        ("nargs", ctypes.c_int),
-        ("identity", ctypes.c_int),
-        ("functions", ctypes.POINTER(ctypes.c_void_p)),
-        ("data", ctypes.POINTER(ctypes.c_void_p)),
-    ]
-
-
-@cache
-def _loop_of(name: str) -> tuple[int, int]:
-    """Addresses of the loop of a function of one float64 that NumPy itself runs, and of its data."""
-    function = elementary.UNARY[name]
-    assert isinstance(function, np.ufunc)
-    fields = _UFunc.from_address(id(function))
-    position = function.types.index("d->d")
-    return fields.functions[position] or 0, (fields.data[position] if fields.data else 0) or 0

@@ -9,7 +9,7 @@ from same_bits import loops_of, same_bits
 
 import refsim
 from refsim.engine import run
-from refsim.engine.native import running
+from refsim.engine.native import calls
 
 BLOCKS, THREADS = 33, 32
 
@@ -81,7 +81,7 @@ def products(a, b, out):
 @pytest.mark.parametrize("most_at_once", [1, 1e5, 2e9])
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_trips_and_rows_in_parts(monkeypatch, most_at_once, threads):
-    class Fewer(running.Thread):
+    class Fewer(calls.Thread):
         started = 0
 
         def start(self):
@@ -90,9 +90,9 @@ def test_trips_and_rows_in_parts(monkeypatch, most_at_once, threads):
             Fewer.started += 1
             super().start()
 
-    monkeypatch.setattr(running, "MOST_AT_ONCE", most_at_once)
-    monkeypatch.setattr(running, "WORTH_A_CORE", 1)
-    monkeypatch.setattr(running, "Thread", Fewer)
+    monkeypatch.setattr(calls, "MOST_AT_ONCE", most_at_once)
+    monkeypatch.setattr(calls, "WORTH_A_CORE", 1)
+    monkeypatch.setattr(calls, "Thread", Fewer)
     monkeypatch.setattr(run, "usable_cores", lambda: 4)
     rng = np.random.default_rng(2)
     a, b = rng.normal(size=BLOCKS * THREADS).astype(np.float32), rng.normal(size=(7, 32)).astype(np.float32)
