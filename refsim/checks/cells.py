@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.checks.tags import SHIFT
+
 if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
 
 MOST_AXES = 3  # that threads, or blocks, are made of
+COLLIDING = 1024  # bytes from row to row, and multiples of it: columns of an array fall on few places of a cache,
+FEW_ROWS = 16  # which hold so many
+LINE = 64
 
 
 class Window:
@@ -23,12 +28,14 @@ class Window:
         Shape of the set of lanes, threads × blocks.
     extents, strides
         Of the axes that threads and blocks are made of, such as ``threadIdx.y``, ``threadIdx.x``, ``blockIdx.x``.
+    down
+        How many of them are those of threads.
     """
 
     distinct = True
 
-    def __init__(self, start: int, shape: tuple[int, ...], extents: list[int], strides: list[int]) -> None:
-        self.start, self.shape, self.extents, self.strides = start, shape, extents, strides
+    def __init__(self, start: int, shape: tuple[int, ...], extents: list[int], strides: list[int], down: int) -> None:
+        self.start, self.shape, self.extents, self.strides, self.down = start, shape, extents, strides, down
 
     def _of(self, array: Any) -> Any:
         item = array.itemsize
@@ -41,12 +48,29 @@ class Window:
     def put(self, array: Any, values: Any) -> None:
         """Set them to a lane value."""
         if isinstance(values, np.ndarray):
+            if values.shape == self.shape and self.along_threads:
+                values = _spaced(values)
             values = np.broadcast_to(values, self.shape).reshape(self.extents)
         self._of(array)[...] = values
 
+    def put_tags(self, array: Any, serial: int, lanes: LaneSet) -> None:
+        """Set them to the tags of an access, in the order in which they lie there."""
+        numbers = lanes.numbers_by_block if self.along_threads else lanes.numbers
+        np.bitwise_or(numbers.reshape(self.extents), serial << SHIFT, out=self._of(array))
+
+    def most(self, array: Any) -> int:
+        """The greatest of their values."""
+        return int(self._of(array).max())
+
+    @property
+    def along_threads(self) -> bool:
+        """True if a cell's nearest neighbour is another thread's of the same block."""
+        steps = [step if extent > 1 else np.inf for extent, step in zip(self.extents, self.strides, strict=True)]
+        return min(steps[: self.down]) < min(steps[self.down :])
+
     def moved(self, distance: int) -> Window:
         """The same cells a number of elements further."""
-        return Window(self.start + distance, self.shape, self.extents, self.strides)
+        return Window(self.start + distance, self.shape, self.extents, self.strides, self.down)
 
     @property
     def index(self) -> Any:
@@ -75,8 +99,23 @@ class Scattered:
         """Set them to a lane value; the last lane of a cell wins."""
         array[self.index] = values
 
+    def put_tags(self, array: Any, serial: int, lanes: LaneSet) -> None:
+        """Set them to the tags of an access; the last lane of a cell wins."""
+        array[self.index] = (serial << SHIFT) | lanes.numbers
+
 
 Cells = Window | Scattered
+
+
+def _spaced(values: Any) -> Any:
+    """Values of threads × blocks, so that a cache keeps their rows while they are read block by block."""
+    rows, columns = values.shape
+    apart = values.strides[0]
+    if rows <= FEW_ROWS or apart == 0 or apart % COLLIDING:
+        return values
+    spaced = np.empty((rows, columns + LINE // values.itemsize), values.dtype)[:, :columns]
+    spaced[...] = values
+    return spaced
 
 
 def located(lanes: LaneSet, address: Any) -> Cells:
@@ -87,9 +126,9 @@ def located(lanes: LaneSet, address: Any) -> Cells:
         column, row = address[:, :1], address[:1]
         down, across = _axes(column[:, 0]), _axes(row[0])
         axes = [*(down or []), *(across or [])]
-        even = bool(down and across) and _are_distinct(axes) and bool((address == column + (row - row[0, 0])).all())
-        if even:
-            return Window(int(row[0, 0]), address.shape, [n for n, _ in axes], [step for _, step in axes])
+        even = down and across and _are_distinct(axes) and bool((address == column + (row - row[0, 0])).all())
+        if down and even:
+            return Window(int(row[0, 0]), address.shape, [n for n, _ in axes], [step for _, step in axes], len(down))
     return Scattered(address)
 
 

@@ -53,9 +53,16 @@ class GlobalShadow:
         start = self.run.grid_serial << SHIFT
         return tag if not start else np.where(tag >= start, tag, 0)
 
+    def _current_of(self, cells: Cells, tags: Any) -> Any:
+        """`_current` tags of cells; None if no cell has one."""
+        if isinstance(cells, Window) and cells.most(tags) < max(1, self.run.grid_serial << SHIFT):
+            return None
+        tag = self._current(cells.get(tags))
+        return tag if isinstance(cells, Window) or tag.max() else None
+
     def _own(self, lanes: LaneSet, tag: Any) -> Any:
         """Cells whose tag is that of the lane itself."""
-        return (tag >= lanes.batch.first_serial << SHIFT) & ((tag & AGENT) == lanes.lane + 1)
+        return (tag >= lanes.batch.first_serial << SHIFT) & ((tag & AGENT) == lanes.numbers)
 
     def _same_block_ordered(self, lanes: LaneSet, tag: Any) -> Any:
         """Accesses by tag that the own block ordered before this one with a barrier."""
@@ -64,12 +71,10 @@ class GlobalShadow:
         bar = batch.bar if type(batch.bar) is int else batch.bar[lanes.b]
         return (serial >= batch.first_serial) & (((tag & AGENT) - 1) % batch.columns == lanes.b) & (serial < bar)
 
-    def _check_writers(self, lanes: LaneSet, view: View, address: Any, tag: Any, serial: int) -> None:
-        """Report lanes whose cell another agent wrote with nothing in between."""
-        if not self.races:
-            return
-        tag = self._current(tag)
-        if not tag.max():
+    def _check_writers(self, lanes: LaneSet, view: View, address: Any, cells: Cells, tags: Any, serial: int) -> None:
+        """Report lanes whose cell another agent wrote, by such tags, with nothing in between."""
+        tag = self._current_of(cells, tags) if self.races else None
+        if tag is None:
             return
         suspects = (tag != 0) & ~self._own(lanes, tag)
         if not suspects.any():
@@ -79,10 +84,10 @@ class GlobalShadow:
             conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
             conflict.with_lanes(suspects, (tag & AGENT) - 1, tag >> SHIFT)
 
-    def _check_initialized(self, lanes: LaneSet, view: View, address: Any, cells: Cells, tag: Any, site: int) -> None:
+    def _check_initialized(self, lanes: LaneSet, view: View, address: Any, cells: Cells, site: int) -> None:
         if self.initialized is None:
             return
-        missing = (tag == 0) & ~cells.get(self.initialized)
+        missing = (cells.get(self.tag) == 0) & ~cells.get(self.initialized)
         if missing.any():
             lanes.batch.report_uninitialized(lanes, view, address, missing, site)
 
@@ -90,11 +95,10 @@ class GlobalShadow:
         """Check a read against writes and remember the reader."""
         serial = self.run.operation(site)
         for cells in self._cells(lanes, view, address):
-            tag = cells.get(self.tag)
-            self._check_initialized(lanes, view, address, cells, tag, site)
-            self._check_writers(lanes, view, address, tag, serial)
+            self._check_initialized(lanes, view, address, cells, site)
+            self._check_writers(lanes, view, address, cells, self.tag, serial)
             if self.foreign is not None:
-                self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
+                self._check_writers(lanes, view, address, cells, self.foreign, serial)
             if self.reader is not None:
                 self._note_reader(lanes, cells, serial)
 
@@ -103,9 +107,8 @@ class GlobalShadow:
         assert reader is not None
         assert spread is not None
         lanes.batch.dirty = True
-        mine = (serial << SHIFT) | (lanes.lane + 1)
-        before = self._current(cells.get(reader))
-        known = bool(before.max())
+        before = self._current_of(cells, reader)
+        known = before is not None
         if known and cells.distinct:
             before = before.copy()  # a window shows what is put there next
         columns = lanes.batch.columns
@@ -119,7 +122,8 @@ class GlobalShadow:
                 level = np.maximum(np.where(own, 0, np.where(own_block, 1, 2)).astype(np.uint8), was)
                 level[self._same_block_ordered(lanes, before) & (was < 2)] = 0
                 cells.put(spread, 0)
-        cells.put(reader, mine)
+        cells.put_tags(reader, serial, lanes)
+        mine: Any = None if cells.distinct and level is None else (serial << SHIFT) | lanes.numbers
         if not cells.distinct:
             winner = cells.get(reader)
             lost = winner != mine
@@ -130,15 +134,15 @@ class GlobalShadow:
         if level is not None and level.any():
             np.maximum.at(spread, cells.index.reshape(-1), level.reshape(-1))
             assert self.earlier is not None
-            displaced = np.where(cells.get(reader) == mine, before, mine)
+            displaced = np.where(cells.get(reader) == mine, before if known else 0, mine)
             others = (level > 0) & (displaced != 0) & ((displaced & AGENT) != (cells.get(reader) & AGENT))
             self.earlier[cells.index[others]] = displaced[others]
 
     def _check_readers(self, lanes: LaneSet, view: View, address: Any, cells: Cells, serial: int) -> None:
         if self.reader is None or self.spread is None:
             return
-        tag = self._current(cells.get(self.reader))
-        if not tag.max():
+        tag = self._current_of(cells, self.reader)
+        if tag is None:
             return
         own = (tag == 0) | self._own(lanes, tag)
         spread = cells.get(self.spread)
@@ -155,18 +159,17 @@ class GlobalShadow:
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> Window | None:
         """Check a write against writes and reads of other threads; where it goes in the view's data, if evenly."""
         serial = self.run.operation(site)
-        mine = (serial << SHIFT) | (lanes.lane + 1)
         all_cells = self._cells(lanes, view, address)
         for cells in all_cells:
-            if self.races:
-                before = self._current(cells.get(self.tag))
-                if before.max():
-                    self._rewrite(lanes, view, address, cells, before, serial, value)
+            before = self._current_of(cells, self.tag) if self.races else None
+            if before is not None:
+                self._rewrite(lanes, view, address, cells, before, serial, value)
             self._check_readers(lanes, view, address, cells, serial)
             if self.plain is not None:
-                cells.put(self.plain, mine)
-            cells.put(self.tag, mine)
+                cells.put_tags(self.plain, serial, lanes)
+            cells.put_tags(self.tag, serial, lanes)
             if self.races and not cells.distinct:
+                mine = (serial << SHIFT) | lanes.numbers
                 kept = cells.get(self.tag)
                 lost = kept != mine
                 if lost.any():
@@ -209,28 +212,27 @@ class GlobalShadow:
             cells.put(self.foreign, 0)
         if hidden:
             self.hides_writes = True
-            self._hide(lanes, cells, (serial << SHIFT) | (lanes.lane + 1), hidden)
+            self._hide(lanes, cells, (serial << SHIFT) | lanes.numbers, hidden)
 
     def atomic(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check an atomic operation against plain accesses of other threads."""
         serial = self.run.operation(site)
         for cells in self._cells(lanes, view, address):
-            tag = cells.get(self.tag)
-            self._check_initialized(lanes, view, address, cells, tag, site)
+            self._check_initialized(lanes, view, address, cells, site)
             if self.races:
                 if self.plain is None:
                     self.plain = self.tag.copy()
                 narrow = self.run.sites[site].scope == "block"
                 self.scoped |= narrow
-                self._check_writers(lanes, view, address, tag if self.scoped else cells.get(self.plain), serial)
+                self._check_writers(lanes, view, address, cells, self.tag if self.scoped else self.plain, serial)
                 if (self.hides_writes or self.scoped) and self.foreign is not None:
-                    self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
+                    self._check_writers(lanes, view, address, cells, self.foreign, serial)
                 self._check_readers(lanes, view, address, cells, serial)
-                self._note_atomic(lanes, cells, (serial << SHIFT) | (lanes.lane + 1))
+                self._note_atomic(lanes, cells, (serial << SHIFT) | lanes.numbers)
                 if narrow and self.foreign is not None:  # blocks that meet in this very instruction
-                    self._check_writers(lanes, view, address, cells.get(self.foreign), serial)
+                    self._check_writers(lanes, view, address, cells, self.foreign, serial)
             else:
-                cells.put(self.tag, (serial << SHIFT) | (lanes.lane + 1))
+                cells.put_tags(self.tag, serial, lanes)
         lanes.batch.log_atomic(serial, view, lanes, address)
 
     def _note_atomic(self, lanes: LaneSet, cells: Cells, mine: Any) -> None:

@@ -33,8 +33,8 @@ class LaneSet:
     """
 
     __slots__ = (
-        "_agents", "_b", "_lane", "_t", "batch", "cols", "cut_how", "cut_index", "flat", "interval", "parent_cols",
-        "rows", "shape", "size",
+        "_agents", "_b", "_lane", "_numbers", "_numbers_by_block", "_t", "batch", "cols", "cut_how", "cut_index",
+        "flat", "interval", "parent_cols", "rows", "shape", "size",
     )  # fmt: skip
 
     def __init__(self, batch: Any, rows: Ints | None, cols: Ints | None, flat: Ints | None = None) -> None:
@@ -55,6 +55,8 @@ class LaneSet:
         self.parent_cols = 0
         self.interval: tuple[Any, int] | None = None
         self._agents: Ints | None = None
+        self._numbers: Ints | None = None
+        self._numbers_by_block: Ints | None = None
         self._t: Ints | None = None
         self._b: Ints | None = None
         self._lane: Ints | None = None
@@ -100,6 +102,20 @@ class LaneSet:
         if self._agents is None:
             self._agents = np.ascontiguousarray(np.broadcast_to(self.t + 1, self.shape))
         return self._agents
+
+    @property
+    def numbers(self) -> Ints:
+        """Number of every lane, from 1, of the set's shape."""
+        if self._numbers is None:
+            self._numbers = self.lane + 1
+        return self._numbers
+
+    @property
+    def numbers_by_block(self) -> Ints:
+        """The same, with the threads of a block next to each other."""
+        if self._numbers_by_block is None:
+            self._numbers_by_block = np.asfortranarray(self.numbers)
+        return self._numbers_by_block
 
     @property
     def whole_columns(self) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from refsim.checks.cells import Window, located
+from refsim.engine.lanes import LaneSet
 
 
 def lanes(address):
@@ -79,3 +80,50 @@ def test_drawn_nests():
             windows += 1
             assert len(np.unique(address)) == address.size
     assert windows > 50
+
+
+LARGE = [
+    sums([(128, 1)], [(512, 128)]),  # threads are neighbours, rows of values collide in a cache
+    sums([(128, 1)], [(500, 128)]),
+    sums([(128, 1)], [(128, 1024), (2, 131072 + 64)]),
+    sums([(16, 4096), (16, 1)], [(256, 16)]),
+    sums([(128, 1024)], [(512, 1)]),  # blocks are
+    sums([(16, 512)], [(512, 1)]),
+    sums([(32, 1), (4, 40000)], [(512, 64)]),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float64, np.uint8, np.float16, np.complex128])
+@pytest.mark.parametrize("address", LARGE)
+def test_values_and_tags_are_put_where_their_addresses_say(address, dtype):
+    cells = located(lanes(address), address)
+    assert isinstance(cells, Window)
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 99, address.max() + 10).astype(dtype)
+    values = rng.integers(0, 99, address.shape).astype(dtype)
+    for value in (values, np.asfortranarray(values), values[::-1], values[:, :1], values[:1], values[3, 5]):
+        want = array.copy()
+        want[address] = value
+        cells.put(array, value)
+        np.testing.assert_array_equal(array, want)
+        np.testing.assert_array_equal(cells.get(array), np.broadcast_to(value, address.shape))
+
+
+@pytest.mark.parametrize("address", [*LARGE, *EVEN, *ODD])
+def test_tags_are_those_of_each_lane(address):
+    batch = SimpleNamespace(
+        threads=address.shape[0],
+        columns=address.shape[1],
+        all_threads=np.arange(address.shape[0]).reshape(-1, 1),
+        all_columns=np.arange(address.shape[1]).reshape(1, -1),
+    )
+    everyone = LaneSet(batch, None, None)
+    cells = located(everyone, address)
+    tags = np.arange(address.max() + 10)
+    want = tags.copy()
+    want[address] = 77 << 24 | (np.arange(address.size).reshape(address.shape) + 1)
+    before = cells.get(tags).max()
+    if isinstance(cells, Window):
+        assert cells.most(tags) == before
+    cells.put_tags(tags, 77, everyone)
+    np.testing.assert_array_equal(tags, want)
