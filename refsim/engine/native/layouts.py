@@ -9,7 +9,7 @@ from refsim.engine.native.plans import Plan
 
 VECTOR = 16  # lanes of one vector
 MOST_VECTORS = 2  # that are worked on side by side, so that one need not wait for its last sum
-CHUNK = VECTOR * MOST_VECTORS  # columns that a plan with calls works on at a time
+WIDEST = VECTOR * MOST_VECTORS
 CARRIERS = ("float32", "float64", "int64", "uint64")  # what lane values travel as
 
 
@@ -55,7 +55,7 @@ class Layout:
 
 def pitch_of(columns: int) -> int:
     """Elements from one variable to the next in a block: not a multiple of what caches map to one place."""
-    return columns + VECTOR if columns % CHUNK == 0 else columns
+    return columns + VECTOR if columns % WIDEST == 0 else columns
 
 
 KINDS = ("full", "row", "column", "one")

@@ -22,9 +22,9 @@ from llvmlite import binding, ir
 
 from refsim.dialect import ITEM_BYTES
 from refsim.engine.native.layouts import (
-    CHUNK,
     MOST_VECTORS,
     VECTOR,
+    WIDEST,
     Layout,
     carrier,
     parameters,
@@ -35,6 +35,7 @@ from refsim.engine.native.plans import Operation, Plan
 from refsim.engine.native.vectors import FLOAT_TYPES, I1, I8, I32, I64, TYPES, VectorCode
 
 REGISTERS = 16  # vectors of states that are kept in registers
+NEAR = 16 << 10  # bytes that a plan with calls works on at a time
 ALIGNMENT = {ir.IntType(8 * size): size for size in (1, 2, 4, 8)}
 ALIGNMENT |= {kind: ITEM_BYTES[name] for name, kind in FLOAT_TYPES.items()}
 AT_HAND = frozenset({"constant", "invariant", "state"})  # what every stage can get for itself
@@ -224,11 +225,12 @@ class _Writer(VectorCode):
         crossing = {n for m, o in enumerate(self.plan.operations) for n in o.operands if self._crosses(n, m)}
         crossing |= {n for m, o in enumerate(self.plan.operations) if o.kind == "call" for n in (m, *o.operands)}
         crossing |= {n for _, n in self.plan.states if self.levels[n] < self._last_level()}
+        crossing = {n for n in crossing if self.plan.operations[n].kind not in AT_HAND}
+        together = 8 * (len(crossing) + len(self.plan.states) + self.layout.kinds.count("full"))
+        self.chunk = max(1, NEAR // together // WIDEST) * WIDEST
         for n in sorted(crossing):
             o = self.plan.operations[n]
-            if o.kind not in AT_HAND:
-                kind = I8 if o.type == "bool" else TYPES[o.type]
-                self.scratch[n] = b.alloca(kind, CHUNK)
+            self.scratch[n] = b.alloca(I8 if o.type == "bool" else TYPES[o.type], self.chunk)
         pointer = I8.as_pointer()
         self.arrays = b.alloca(pointer, 2)
         self.extent = b.alloca(I64, 1)
@@ -248,8 +250,8 @@ class _Writer(VectorCode):
 
     def _in_stages(self) -> None:
         columns = self.layout.columns
-        whole = columns // CHUNK * CHUNK
-        for first, last, width in ((0, whole, CHUNK), (whole, columns, columns - whole)):
+        whole = columns // self.chunk * self.chunk
+        for first, last, width in ((0, whole, self.chunk), (whole, columns, columns - whole)):
             if last > first:
                 ends = ir.Constant(I64, first), ir.Constant(I64, last)
                 self._loop("chunk", *ends, width, partial(self._rows_of_chunk, width))
@@ -259,7 +261,7 @@ class _Writer(VectorCode):
         self._over_rows(partial(self._trips_in_stages, width))
 
     def _trips_in_stages(self, width: int) -> None:
-        self._over_columns(self.first, width, CHUNK, self._begin)
+        self._over_columns(self.first, width, WIDEST, self._begin)
         ends = self.parameter["first trip"], self.parameter["end trip"]
         self._loop("trip", *ends, 1, partial(self._stages, width))
 
@@ -272,7 +274,7 @@ class _Writer(VectorCode):
     def _stages(self, width: int, trip: Any) -> None:
         self.trip = trip
         for level in range(self._last_level() + 1):
-            self._over_columns(self.first, width, CHUNK, partial(self._stage, level))
+            self._over_columns(self.first, width, WIDEST, partial(self._stage, level))
             for n, o in enumerate(self.plan.operations):
                 if o.kind == "call" and self.levels[n] == level:
                     self._call(n, o, width)
