@@ -41,6 +41,7 @@ from refsim.engine.widths import multiples
 FLOATS = frozenset({"float32", "float64"})
 NUMBERS = FLOATS | INTEGERS
 HALVES = frozenset({"float16", "bfloat16"})  # only read, and converted
+ORDERS = frozenset({"<", "<=", ">", ">="})
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 EXACT = frozenset({"sqrt", "fabs", "abs"})
 CHOICES = frozenset({"fmax", "fmin", "max", "min"})
@@ -93,6 +94,8 @@ class Plan:
     states
         Variables that hold something from trip to trip or after the loop, with the operation that is their value
         at the end of a trip; `carried` are those that a trip needs the old value of.
+    guards
+        Comparisons of integers that must hold in every lane for a trip to be made.
     types
         Type of every invariant and state.
     """
@@ -110,6 +113,7 @@ class Plan:
     indices: tuple[str, ...]
     states: tuple[tuple[str, int], ...]
     carried: frozenset[str]
+    guards: tuple[Compare, ...]
     types: dict[str, str]
 
 
@@ -145,13 +149,14 @@ class _Planner:
         self.invariants: dict[str, None] = {}
         self.indices: dict[str, None] = {}
         self.carried: set[str] = set()
+        self.guards: list[Compare] = []
 
     def plan(self) -> Plan:
         loop, condition = self.loop, self.loop.condition
         steps = [s for s in loop.step if isinstance(s, Assign)]
         if len(loop.step) != 1 or len(steps) != 1:
             raise _Unfit
-        if not isinstance(condition, Compare) or condition.op not in ("<", "<=", ">", ">="):
+        if not isinstance(condition, Compare) or condition.op not in ORDERS:
             raise _Unfit
         counter = _number_kept(condition.left)
         step = steps[0]
@@ -181,6 +186,7 @@ class _Planner:
             indices=tuple(self.indices),
             states=states,
             carried=frozenset(self.carried),
+            guards=tuple(self.guards),
             types={n: str(self.types[n]) for n, _ in states}
             | {str(o.detail): o.type for o in self.operations if o.kind == "invariant"},
         )
@@ -215,7 +221,18 @@ class _Planner:
             raise _Unfit
 
     def _branch(self, s: If) -> None:
-        """Both sides for all lanes, and of each variable the value of the side that a lane takes."""
+        """Both sides for all lanes, and of each variable the value of the side that a lane takes.
+
+        A branch that reads memory is taken by all lanes or not at all: machine code makes the trips before the first in
+        which one does not take it.
+        """
+        if _reads(s.then) or _reads(s.otherwise):
+            if self.branches or _reads(s.otherwise):
+                raise _Unfit
+            self._guard(s.condition)
+            for inner in s.then:
+                self._statement(inner)
+            return
         condition = self._value(s.condition)
         names = [n for n in dict.fromkeys((*_assigned(s.then), *_assigned(s.otherwise))) if n in self.types]
         before = {name: self._held(name) for name in names}
@@ -235,6 +252,17 @@ class _Planner:
                 self.values[name] = known[0]
             else:
                 self.values[name] = self._add("select", str(self.types[name]), (condition, *known))
+
+    def _guard(self, e: Expr) -> None:
+        if isinstance(e, Binary) and e.op == "and":
+            self._guard(e.left)
+            self._guard(e.right)
+        elif isinstance(e, Compare) and e.op in ORDERS and e.left.type in INTEGERS:
+            self._subscript(e.left)
+            self._subscript(e.right)
+            self.guards.append(e)
+        else:
+            raise _Unfit
 
     def _held(self, name: str) -> int | None:
         """What a variable holds here; None if nobody asks for it."""
@@ -395,6 +423,11 @@ class _Planner:
             result = self._add("call", "float64", (wide,), name)
             return result if kind == "float64" else self._add("convert", kind, (result,))
         raise _Unfit
+
+
+def _reads(body: list[Stmt]) -> bool:
+    """True if statements read memory."""
+    return any(isinstance(part, (Load, LoadAt)) for s in walk_statements(body) for part in walk_expressions(s))
 
 
 def _assigned(body: list[Stmt]) -> list[str]:

@@ -132,6 +132,11 @@ class NativeLoop:
     ) -> tuple[Any, ...]:
         for array in arrays:
             _check_memory(lanes, array)
+        if self.plan.guards:
+            subscripts = self._subscripts(first, trips, indices)
+            trips = min(subscripts.trips_while(guard) for guard in self.plan.guards)
+            if trips == 0:
+                raise Unready
         memory = batch.native.setdefault(id(self), {})
         prepared = self._prepared(memory, lanes, first, trips, arrays, indices)
         inputs, kinds = self._invariants(memory, lanes, invariants)
@@ -239,7 +244,7 @@ class NativeLoop:
             known[key] = self._prepare(lanes, first, trips, arrays, indices)
         return known[key]
 
-    def _prepare(self, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
+    def _subscripts(self, first: Any, trips: int, indices: Any) -> Subscripts:
         plan = self.plan
         known = {plan.counter: line(first, plan.step, trips + 1)}
         low, high = LIMITS[plan.counter_type]
@@ -247,11 +252,14 @@ class NativeLoop:
             raise Unready
         for name, value in zip(plan.indices, indices, strict=True):
             known[name] = line(value, 0, trips)
-        subscripts = Subscripts(known, plan.copies, trips)
+        return Subscripts(known, plan.copies, trips)
+
+    def _prepare(self, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
+        subscripts = self._subscripts(first, trips, indices)
         families: list[Family] = []
         reads: dict[SharedMemory, list[tuple[int, View, Any, int]]] = {}
         numbers: list[int] = []
-        for number, (reading, array) in enumerate(zip(plan.readings, arrays, strict=True)):
+        for number, (reading, array) in enumerate(zip(self.plan.readings, arrays, strict=True)):
             view = view_of(reading, array)
             begin, stride = subscripts.cells(reading, array, view)
             if isinstance(view.memory, SharedMemory):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refsim.dialect import Binary, Const, Convert, Expr, Var
+from refsim.dialect import Binary, Compare, Const, Convert, Expr, Var
 from refsim.engine.native.plans import Reading
 from refsim.engine.pointers import Pointer
 from refsim.engine.views import View
@@ -75,6 +75,18 @@ class Subscripts:
             if not low <= found.low <= found.high <= high:
                 raise Unready
         return found
+
+    def trips_while(self, condition: Compare) -> int:
+        """How many trips pass before a comparison first does not hold in some lane."""
+        left, right = self.line(condition.left), self.line(condition.right)
+        if condition.op in (">", ">="):
+            left, right = right, left
+        room = _combined("-", right, left)
+        least = int(room.begin.min()) if isinstance(room.begin, np.ndarray) else room.begin
+        least -= condition.op in ("<", ">")  # from here on it must not be negative
+        if least < 0:
+            return 0
+        return self.trips if room.slope >= 0 else min(self.trips, least // -room.slope + 1)
 
     def cells(self, reading: Reading, array: Any, view: View) -> tuple[Any, int]:
         """The cell that is read in the first trip, in each lane, and the way to the next; all are inside the array."""
