@@ -55,8 +55,10 @@ class Window:
 
     def put_tags(self, array: Any, serial: int, lanes: LaneSet) -> None:
         """Set them to the tags of an access, in the order in which they lie there."""
-        numbers = lanes.numbers_by_block if self.along_threads else lanes.numbers
-        np.bitwise_or(numbers.reshape(self.extents), serial << SHIFT, out=self._of(array))
+        threads = lanes.t * lanes.batch.columns + ((serial << SHIFT) + 1)
+        alone = [1] * len(self.extents)
+        down = threads.reshape(self.extents[: self.down] + alone[self.down :])
+        np.add(down, lanes.b.reshape(alone[: self.down] + self.extents[self.down :]), out=self._of(array))
 
     def most(self, array: Any) -> int:
         """The greatest of their values."""

@@ -33,8 +33,8 @@ class LaneSet:
     """
 
     __slots__ = (
-        "_agents", "_b", "_lane", "_numbers", "_numbers_by_block", "_t", "batch", "cols", "cut_how", "cut_index",
-        "flat", "interval", "parent_cols", "rows", "shape", "size",
+        "_agents", "_b", "_lane", "_numbers", "_t", "batch", "cols", "cut_how", "cut_index", "flat", "interval",
+        "parent_cols", "rows", "shape", "size",
     )  # fmt: skip
 
     def __init__(self, batch: Any, rows: Ints | None, cols: Ints | None, flat: Ints | None = None) -> None:
@@ -56,7 +56,6 @@ class LaneSet:
         self.interval: tuple[Any, int] | None = None
         self._agents: Ints | None = None
         self._numbers: Ints | None = None
-        self._numbers_by_block: Ints | None = None
         self._t: Ints | None = None
         self._b: Ints | None = None
         self._lane: Ints | None = None
@@ -109,13 +108,6 @@ class LaneSet:
         if self._numbers is None:
             self._numbers = self.lane + 1
         return self._numbers
-
-    @property
-    def numbers_by_block(self) -> Ints:
-        """The same, with the threads of a block next to each other."""
-        if self._numbers_by_block is None:
-            self._numbers_by_block = np.asfortranarray(self.numbers)
-        return self._numbers_by_block
 
     @property
     def whole_columns(self) -> bool:
