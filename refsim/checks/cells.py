@@ -38,12 +38,22 @@ class Window:
         self.start, self.shape, self.extents, self.strides, self.down = start, shape, extents, strides, down
 
     def _of(self, array: Any) -> Any:
-        item = array.itemsize
+        item = array.strides[0]
         return np.lib.stride_tricks.as_strided(array[self.start :], self.extents, [s * item for s in self.strides])
 
     def get(self, array: Any) -> Any:
         """Their values, of the set's shape."""
         return self._of(array).reshape(self.shape)
+
+    def copy(self, array: Any) -> Any:
+        """Their values as an array of its own, read in the order in which they lie there."""
+        rows, columns = self.shape
+        if self.along_threads:
+            values = np.empty((columns, rows + LINE // array.itemsize), array.dtype)[:, :rows].T
+        else:
+            values = np.empty(self.shape, array.dtype)
+        values.reshape(self.extents)[...] = self._of(array)
+        return np.ascontiguousarray(values)
 
     def put(self, array: Any, values: Any) -> None:
         """Set them to a lane value."""
@@ -125,13 +135,23 @@ def located(lanes: LaneSet, address: Any) -> Cells:
     if not isinstance(address, np.ndarray) or address.shape != lanes.shape:
         return Scattered(np.broadcast_to(np.asarray(address), lanes.shape))
     if address.ndim == 2:
-        column, row = address[:, :1], address[:1]
-        down, across = _axes(column[:, 0]), _axes(row[0])
-        axes = [*(down or []), *(across or [])]
-        even = down and across and _are_distinct(axes) and bool((address == column + (row - row[0, 0])).all())
-        if down and even:
-            return Window(int(row[0, 0]), address.shape, [n for n, _ in axes], [step for _, step in axes], len(down))
+        column, row = address[:, :1], address[:1] - address[0, 0]
+        window = window_of_sums(column[:, 0], row[0])
+        if window is not None and bool((address == column + row).all()):
+            return window
     return Scattered(address)
+
+
+def window_of_sums(down: Any, across: Any) -> Window | None:
+    """The cells at the sums of a number for each thread and one for each block, if they are a window."""
+    axes_down, axes_across = _axes(down), _axes(across)
+    if not axes_down or not axes_across:
+        return None
+    axes = [*axes_down, *axes_across]
+    if not _are_distinct(axes):
+        return None
+    start, shape = int(down[0] + across[0]), (len(down), len(across))
+    return Window(start, shape, [n for n, _ in axes], [step for _, step in axes], len(axes_down))
 
 
 def _axes(values: Any) -> list[tuple[int, int]] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes  # noqa: F401 (makes bfloat16 and the 8-bit floats NumPy types)
 import numpy as np
 
+from refsim.checks.cells import Window
 from refsim.engine.atomics import FLUSHING
 from refsim.engine.lane_types import NARROW, bitcast, lane_dtype, poison, to_lane
 from refsim.engine.lanes import Array, LaneSet
@@ -70,6 +71,11 @@ class GlobalMemory:
     def read_behind(self, view: View, start: int, address: Any) -> Any:
         """`read` at addresses that count from a start, where there is no shadow: an addition less for each lane."""
         value = view.data[start:].take(address, mode="wrap")
+        return value.astype(np.int64) if view.dtype in NARROW else value
+
+    def read_window(self, view: View, window: Window) -> Any:
+        """`read` of evenly spaced lanes, where there is no shadow."""
+        value = window.copy(view.data)
         return value.astype(np.int64) if view.dtype in NARROW else value
 
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:

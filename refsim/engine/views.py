@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import ml_dtypes  # noqa: F401 (makes bfloat16 and the 8-bit floats NumPy types)
 import numpy as np
 
+from refsim.checks.cells import Window, window_of_sums
 from refsim.engine.joins import rejoin_one
 from refsim.engine.lane_types import lane_dtype, poison
 from refsim.engine.lanes import Array, LaneSet
@@ -24,6 +25,7 @@ U64 = np.dtype(np.uint64)
 MOST_TERMS = 16  # indices of one dimension that are remembered as inside
 LONGEST_TERM = 4096  # longer ones are remembered one at a time
 MOST_SUMS = 128  # addresses of two indices that are remembered
+MANY_LANES = 8192  # so many are worth the question how they are spaced
 MOST_SPANS = 8  # long arrays of addresses that are remembered with their least and greatest
 
 
@@ -170,6 +172,10 @@ class View:
             return self.memory.read(lanes, self, known[1], site)
         if self.outside(0, i) or self.outside(1, j):
             return self._load_checked(lanes, site, (i, j))
+        if key is None and lanes.size >= MANY_LANES and getattr(self.memory, "unwatched", False):
+            window = self._window2(lanes, i, j)
+            if window is not None:
+                return self.memory.read_window(self, window)
         address = self._address2(i, j)
         if key is not None:
             self.remember(key, fixed, address)
@@ -228,6 +234,16 @@ class View:
         address = address + (j if sj == 1 else j * sj)
         offset = self.offset
         return address if type(offset) is int and offset == 0 else address + offset
+
+    def _window2(self, lanes: LaneSet, i: Any, j: Any) -> Window | None:
+        """The cells of two index arrays, one of the threads and one of the blocks, if they are evenly spaced."""
+        by_thread, by_block = (lanes.shape[0], 1), (1, lanes.shape[-1])
+        down, across = i * self.strides[0], j * self.strides[1]
+        if down.shape == by_block:
+            down, across = across, down
+        if self.varies or down.shape != by_thread or across.shape != by_block:
+            return None
+        return window_of_sums(down[:, 0] + self.offset, across[0])
 
     def store(self, lanes: LaneSet, site: int, value: Any, *index: Any) -> None:
         """Write one element per lane."""

@@ -107,6 +107,11 @@ def test_values_and_tags_are_put_where_their_addresses_say(address, dtype):
         cells.put(array, value)
         np.testing.assert_array_equal(array, want)
         np.testing.assert_array_equal(cells.get(array), np.broadcast_to(value, address.shape))
+        copied = cells.copy(array)
+        np.testing.assert_array_equal(copied, array[address])
+        assert copied.flags.c_contiguous
+        assert not np.shares_memory(copied, array)
+    np.testing.assert_array_equal(cells.copy(np.repeat(array, 3)[1::3]), array[address])  # a field of records
 
 
 @pytest.mark.parametrize("address", [*LARGE, *EVEN, *ODD])
