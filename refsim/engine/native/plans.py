@@ -36,7 +36,6 @@ from refsim.dialect import (
 )
 from refsim.engine.intrinsics import elementary, intrinsic_name
 from refsim.engine.liveness import Needs
-from refsim.engine.widths import multiples
 
 FLOATS = frozenset({"float32", "float64"})
 NUMBERS = FLOATS | INTEGERS
@@ -321,19 +320,12 @@ class _Planner:
         return self._add("load", dtype, (), len(self.readings) - 1)
 
     def _pointer(self, e: Expr, dtype: str) -> tuple[Expr, tuple[Expr, ...], bool]:
-        """A pointer as a variable and terms of an index in elements."""
-        index: list[Expr] = []
-        while isinstance(e, PointerAdd):
-            terms = multiples(e.offset, ITEM_BYTES[dtype])
-            if terms is None:
-                raise _Unfit
-            for term, factor in terms:
-                number = Const(type="int64", value=factor)
-                index.append(number if term is None else Binary(type="int64", op="*", left=term, right=number))
-            e = e.pointer
+        """A pointer as a variable and an index in elements."""
         total: Expr = Const(type="int64", value=0)
-        for term in index:
-            total = Binary(type="int64", op="+", left=total, right=term)
+        while isinstance(e, PointerAdd):
+            index = _in_elements(e.offset, ITEM_BYTES[dtype])
+            total = Binary(type="int64", op="+", left=total, right=index)
+            e = e.pointer
         return e, (total,), True
 
     # -------------------------------------------------------------------------------------------- values
@@ -432,6 +424,21 @@ def _reads(body: list[Stmt]) -> bool:
 
 def _assigned(body: list[Stmt]) -> list[str]:
     return [name for s in walk_statements(body) for name in assigned_names(s)]
+
+
+def _in_elements(offset: Expr, size: int) -> Expr:
+    """A byte offset in elements, equal where no part of it overflows."""
+    if isinstance(offset, Const) and offset.value % size == 0:
+        return Const(type="int64", value=offset.value // size)
+    if isinstance(offset, Binary) and offset.type == "int64":
+        if offset.op in ("+", "-"):
+            left, right = _in_elements(offset.left, size), _in_elements(offset.right, size)
+            return Binary(type="int64", op=offset.op, left=left, right=right)
+        for index, factor in ((offset.left, offset.right), (offset.right, offset.left)):
+            if offset.op == "*" and isinstance(factor, Const) and factor.value % size == 0:
+                number = Const(type="int64", value=factor.value // size)
+                return Binary(type="int64", op="*", left=index, right=number)
+    raise _Unfit
 
 
 def _number_kept(e: Expr) -> Expr:

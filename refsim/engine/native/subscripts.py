@@ -93,7 +93,7 @@ class Subscripts:
         lines = [self.line(e) for e in reading.index]
         if reading.through_pointer:
             start = array.offset // np.dtype(reading.dtype).itemsize
-            lines[0] = _combined("+", lines[0], Line(start, 0, start, start))
+            lines[0] = _combined("+", lines[0], line(start, 0, self.trips))
         if len(lines) != len(view.shape):
             raise Unready
         begin, stride = view.offset, 0
@@ -128,10 +128,10 @@ def _combined(op: str, left: Line, right: Line) -> Line:
 def view_of(reading: Reading, array: Any) -> View:
     """The array that is read, as elements of its type; a shared one in rows of blocks."""
     if reading.through_pointer:
-        if type(array) is not Pointer or type(array.offset) is not int:
+        if type(array) is not Pointer or not is_number(array.offset):
             raise Unready
         size = np.dtype(reading.dtype).itemsize
-        if array.memory.word not in (None, size) or array.offset % size:
+        if array.memory.word not in (None, size) or np.any(array.offset % size):
             raise Unready
         view: View = array.memory.window(reading.dtype)
     else:
