@@ -54,17 +54,23 @@ class Compiled:
 
 
 @cache
-def _target() -> Any:
+def _target() -> tuple[Any, str, str]:
+    """What is compiled for, the processor's name and its features."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     features = binding.get_host_cpu_features().flatten()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3)
+    return binding.Target.from_default_triple(), binding.get_host_cpu_name(), features
+
+
+def _machine() -> Any:
+    """A compiler of its own for each engine, which frees it when it ends."""
+    target, name, features = _target()
+    return target.create_target_machine(cpu=name, features=features, opt=3)
 
 
 def compiled(plan: Plan, layout: Layout) -> Compiled:
     """Machine code for one variant of a plan."""
-    machine = _target()
+    machine = _machine()
     module = ir.Module("loop")
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
