@@ -84,6 +84,10 @@ class Window:
         """The same cells a number of elements further."""
         return Window(self.start + distance, self.shape, self.extents, self.strides, self.down)
 
+    def scaled(self, step: int) -> Window:
+        """The same cells in an array of which an element is one of several parts."""
+        return Window(self.start * step, self.shape, self.extents, [step * s for s in self.strides], self.down)
+
     @property
     def index(self) -> Any:
         """Position of each lane's cell."""
@@ -128,6 +132,11 @@ def _spaced(values: Any) -> Any:
     spaced = np.empty((rows, columns + LINE // values.itemsize), values.dtype)[:, :columns]
     spaced[...] = values
     return spaced
+
+
+def each(address: Any) -> Any:
+    """A lane value of addresses, which may be given as a window."""
+    return address.index if isinstance(address, Window) else address
 
 
 def located(lanes: LaneSet, address: Any) -> Cells:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from refsim.checks.cells import Cells, Window, located
+from refsim.checks.cells import Cells, Window, each, located
 from refsim.checks.races import Conflict
 from refsim.checks.rewrites import keeps_value
 from refsim.checks.tags import AGENT, RANK, SHIFT
@@ -43,6 +43,8 @@ class GlobalShadow:
         """Granules touched by each lane: one entry for each granule of an element."""
         per_element = view.data.dtype.itemsize // view.memory.granule
         step = view.data.strides[0] // view.memory.granule  # fields of records lie closer than their size
+        if isinstance(address, Window):
+            return [address.scaled(step).moved(view.base + part) for part in range(per_element)]
         first = address * step if step > 1 else address
         if view.base:
             first = first + view.base
@@ -89,7 +91,7 @@ class GlobalShadow:
             return
         missing = (cells.get(self.tag) == 0) & ~cells.get(self.initialized)
         if missing.any():
-            lanes.batch.report_uninitialized(lanes, view, address, missing, site)
+            lanes.batch.report_uninitialized(lanes, view, each(address), missing, site)
 
     def read(self, lanes: LaneSet, view: View, address: Any, site: int) -> None:
         """Check a read against writes and remember the reader."""
@@ -187,7 +189,7 @@ class GlobalShadow:
     ) -> None:
         """Check a write to cells that were written before, and remember what it hides."""
         conflict = Conflict(lanes.batch, lanes, view, address, serial, lanes.shape)
-        same = keeps_value(lanes, view, address, value, lanes.shape)
+        same = keeps_value(lanes, view, conflict.address, value, lanes.shape)
         hidden = []
         for tag in [before] if self.foreign is None else [before, self._current(cells.get(self.foreign))]:
             others = (tag != 0) & ~self._own(lanes, tag)

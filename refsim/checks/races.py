@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refsim.checks.cells import each
 from refsim.checks.spots import Spot
 from refsim.checks.tags import MOST_WARPS, OF_WARP, UNKNOWN
 
@@ -29,7 +30,7 @@ class Conflict:
         self.run = batch.run
         self.lanes = lanes
         self.view = view
-        self.address = address
+        self.address = each(address)
         self.serial = serial
         self.site = self.run.operations[serial]
         self.shape = shape

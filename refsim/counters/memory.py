@@ -20,6 +20,7 @@ class CountingGlobalMemory(GlobalMemory):
 
     start = 0
     unwatched = False
+    takes_windows = False
     kind_of_space = "global"
 
     def _bytes(self, view: View, address: Any) -> tuple[Any, int]:

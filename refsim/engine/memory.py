@@ -29,6 +29,7 @@ class GlobalMemory:
     """
 
     space = "global"
+    takes_windows = True
 
     word = None  # bytes can be read as any type
 
@@ -56,7 +57,8 @@ class GlobalMemory:
         if type(address) is int:
             value = to_lane(view.data[address], view.dtype)
         else:
-            value = view.data.take(address, mode="wrap")
+            window = isinstance(address, Window)
+            value = address.copy(view.data) if window else view.data.take(address, mode="wrap")
             if view.dtype in NARROW:
                 value = value.astype(np.int64)
         if self.shadow is not None:
@@ -73,15 +75,12 @@ class GlobalMemory:
         value = view.data[start:].take(address, mode="wrap")
         return value.astype(np.int64) if view.dtype in NARROW else value
 
-    def read_window(self, view: View, window: Window) -> Any:
-        """`read` of evenly spaced lanes, where there is no shadow."""
-        value = window.copy(view.data)
-        return value.astype(np.int64) if view.dtype in NARROW else value
-
     def write(self, lanes: LaneSet, view: View, address: Any, value: Any, site: int) -> None:
         """See `Memory.write`."""
         lanes.batch.dirty = True
         window = None if self.shadow is None else self.shadow.write(lanes, view, address, value, site)
+        if isinstance(address, Window):
+            window = address
         if window is not None:
             window.put(view.data, value)
             return

@@ -30,7 +30,10 @@ MOST_SPANS = 8  # long arrays of addresses that are remembered with their least 
 
 
 class Memory(Protocol):
-    """A memory space as a view uses it; addresses are in elements of the view's type."""
+    """A memory space as a view uses it; addresses are in elements of the view's type.
+
+    A memory that `takes_windows` is given a `Window` for the addresses of many lanes that are evenly spaced.
+    """
 
     name: str
     space: str
@@ -172,11 +175,7 @@ class View:
             return self.memory.read(lanes, self, known[1], site)
         if self.outside(0, i) or self.outside(1, j):
             return self._load_checked(lanes, site, (i, j))
-        if key is None and lanes.size >= MANY_LANES and getattr(self.memory, "unwatched", False):
-            window = self._window2(lanes, i, j)
-            if window is not None:
-                return self.memory.read_window(self, window)
-        address = self._address2(i, j)
+        address = self._address2(lanes, i, j)
         if key is not None:
             self.remember(key, fixed, address)
         return self.memory.read(lanes, self, address, site)
@@ -221,7 +220,11 @@ class View:
                 self.sums.clear()
             self.sums[key] = (fixed, address)
 
-    def _address2(self, i: Any, j: Any) -> Any:
+    def _address2(self, lanes: LaneSet, i: Any, j: Any) -> Any:
+        if lanes.size >= MANY_LANES and getattr(self.memory, "takes_windows", False):
+            window = self._window2(lanes, i, j)
+            if window is not None:
+                return window
         si, sj = self.strides
         known = self.terms[0].get(id(i))
         if known is None or known[0] is not i:
@@ -237,13 +240,15 @@ class View:
 
     def _window2(self, lanes: LaneSet, i: Any, j: Any) -> Window | None:
         """The cells of two index arrays, one of the threads and one of the blocks, if they are evenly spaced."""
-        by_thread, by_block = (lanes.shape[0], 1), (1, lanes.shape[-1])
-        down, across = i * self.strides[0], j * self.strides[1]
-        if down.shape == by_block:
-            down, across = across, down
-        if self.varies or down.shape != by_thread or across.shape != by_block:
+        if self.varies or not isinstance(i, np.ndarray) or not isinstance(j, np.ndarray):
             return None
-        return window_of_sums(down[:, 0] + self.offset, across[0])
+        by_thread, by_block = (lanes.shape[0], 1), (1, lanes.shape[-1])
+        if {i.shape, j.shape} != {by_thread, by_block}:
+            return None
+        down, across = i.reshape(-1) * self.strides[0], j.reshape(-1) * self.strides[1]
+        if i.shape == by_block:
+            down, across = across, down
+        return window_of_sums(down + self.offset, across)
 
     def store(self, lanes: LaneSet, site: int, value: Any, *index: Any) -> None:
         """Write one element per lane."""
@@ -264,7 +269,7 @@ class View:
         if self.outside(0, i) or self.outside(1, j):
             self._store_checked(lanes, site, value, (i, j))
         else:
-            self.memory.write(lanes, self, self._address2(i, j), value, site)
+            self.memory.write(lanes, self, self._address2(lanes, i, j), value, site)
 
     def atomic(self, lanes: LaneSet, site: int, op: str, used: bool, args: tuple[Any, ...], *index: Any) -> Any:
         """Atomic read-modify-write of one element per lane; the old values if used."""
