@@ -24,7 +24,7 @@ HEADER = """\
 __constant__ float table[40] = {0.5f, -1.25f, 3.0f, -0.0f, 1e30f};
 
 extern "C" __global__ void kernel(
-    const float* x, const double* y, const __half* h, float p, double q, int n, int m,
+    const float* x, const double* y, const __half* h, const int* z, float p, double q, int n, int m,
     float* out, double* wide, long long* whole
 ) {
   extern __shared__ unsigned char pool[];
@@ -70,6 +70,12 @@ class CppKernel(Kernel):
                 name = self.fresh(stem)
                 self.emit(1, f"{TYPES[dtype]} {name} = {self._start(dtype)};")
                 self.states[dtype].append(name)
+        for _ in range(self.random.randint(0, 2)):
+            self.sums.append(self.fresh("e"))
+            kind = self.pick("int", "unsigned", "long long", "unsigned char", "short", "unsigned long long")
+            self.emit(
+                1, f"{kind} {self.sums[-1]} = {self.pick('0', '5', '-3', f'z[b * {WIDTH} + t]', 't * 3', 'b - 2')};"
+            )
         if self.chance(0.1):
             self.emit(1, f"if ({self.pick('t >= 5', 'b % 3 == 1', 't % 3 == 2', 'b >= 2', 'i > 20')}) return;")
         for _ in range(self.random.randint(1, 2)):
@@ -135,7 +141,7 @@ class CppKernel(Kernel):
             self.emit(1, f"out[i * {OUT_COLUMNS} + {column}] = {name};")
         for column, name in enumerate(self.states["float64"]):
             self.emit(1, f"wide[i * {OUT_COLUMNS} + {column}] = {name};")
-        for column, name in enumerate(self.integers[:OUT_COLUMNS]):
+        for column, name in enumerate((*self.sums, *self.integers)[:OUT_COLUMNS]):
             self.emit(1, f"whole[i * {OUT_COLUMNS} + {column}] = {name};")
 
     def _head(self, k, outer):
@@ -179,7 +185,13 @@ class CppKernel(Kernel):
     def _statement(self, indent, locals_):
         dtype = self.pick("float32", "float64")
         kind, states = self.random.random(), self.states[dtype]
-        if kind < 0.15:
+        if not self.inside and self.chance(0.12):
+            self._branch(indent, locals_)
+        elif self.sums and self.chance(0.2):
+            self.emit(indent, f"{self.pick(*self.sums)} {self.pick('', '+', '^', '&', '-', '|')}= {self._integer(2)};")
+        elif self.inside and kind < 0.35:
+            self.emit(indent, f"{self.pick(*states)} = {self._value(dtype, 1)};")
+        elif kind < 0.15:
             k, low, high = self.pick(*self.counters)
             factor, offset = self.pick((1, 0), (1, 1), (2, 0), (-1, high), (1, -low))
             copy = self.fresh("c")
@@ -230,7 +242,9 @@ class CppKernel(Kernel):
     def _value(self, dtype, depth):
         if depth <= 0 or self.chance(0.15):
             kind = self.random.random()
-            if kind < 0.4:
+            if kind < 0.05 and self.sums:
+                return f"({TYPES[dtype]})({self._integer(1)})"
+            if kind < 0.4 and not self.pure:
                 return self._load(dtype)
             if kind < 0.6:
                 return self.pick(*self.states[dtype])
@@ -255,6 +269,33 @@ class CppKernel(Kernel):
         if kind == 11 and self.calls:
             return f"{self.pick(*CALLS[dtype])}({a})"
         return f"({a} + {b})"
+
+    def _branch(self, indent, locals_):
+        k, _, high = self.pick(*self.counters)
+        if self.chance(0.5):
+            self.emit(indent, f"if ({k} {self.pick('<', '<=')} {self.pick('n', str(high), 'm')}) {{")
+        else:
+            self.emit(indent, f"if ({self._condition('float32')}) {{")
+            self.pure = self.chance(0.8)
+        self.inside = True
+        for _ in range(self.random.randint(1, 2)):
+            self._statement(indent + 1, locals_)
+        self.inside = self.pure = False
+        self.emit(indent, "}")
+
+    def _integer(self, depth):
+        """An int, unsigned or long long."""
+        if depth <= 0 or self.chance(0.2):
+            load = f"z[{self._place(40)}]" if self.reads_inputs and not self.pure else "n"
+            number = self.pick("3", "255u", "-7", "1ll << 40")
+            return self.pick(*self.sums, self.pick(*self.counters)[0], "t", number, load, load)
+        a, b = self._integer(depth - 1), self._integer(depth - 1)
+        return self.pick(
+            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} & {b})", f"({a} ^ {b})", f"({a} | {b})", f"(-{a})",
+            f"({a} >> {self.random.randint(0, 9)})", f"((unsigned)({a}) << {self.random.randint(0, 9)})", f"(~{a})",
+            f"(short)({a})", f"(unsigned char)({a})", f"({self._condition('float32')} ? {a} : {b})",
+            f"({a} > {b} ? {a} : {b})", f"min((int)({a}), (int)({b}))", f"max((unsigned)({a}), (unsigned)({b}))",
+        )  # fmt: skip
 
     def _condition(self, dtype):
         one = f"{self._leaf(dtype)} {self.pick('<', '<=', '>', '>=', '==', '!=')} {self._leaf(self.pick(*TYPES))}"

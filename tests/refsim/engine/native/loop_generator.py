@@ -1,4 +1,4 @@
-"""Random Numba kernels around loops that read arrays and compute with floats.
+"""Random Numba kernels around loops that read arrays and compute with floats and integers.
 
 Shared arrays are filled from the inputs, and every loop that follows reads them, and the inputs, with subscripts that
 are inside for every trip. `Kernel.source` is the module's text, `Kernel.arguments` draws what it is launched with.
@@ -15,13 +15,13 @@ N, M = 7, 12  # values of the parameters n and m, by which loops are bounded
 HEADER = """\
 import math
 import numpy as np
-from numba import cuda, float32, float64, int32, int64
+from numba import cuda, float32, float64, int16, int32, int64
 from numba.cuda import libdevice
 
 TABLE = np.linspace(-2, 3, 40).astype(np.float32)
 
 
-def kernel(x, y, h, p, q, n, m, out, wide, whole):
+def kernel(x, y, h, z, p, q, n, m, out, wide, whole):
     t = cuda.threadIdx.x + cuda.threadIdx.y * cuda.blockDim.x
     b = cuda.blockIdx.x
     threads = cuda.blockDim.x * cuda.blockDim.y
@@ -44,7 +44,12 @@ class Kernel:
         self.invariants = {"float32": ["p"], "float64": ["q"]}
         self.states = {"float32": [], "float64": []}
         self.temporaries = {"float32": [], "float64": []}
-        self.integers = []  # variables of loops, and copies of them, that are needed at the end
+        self.integers = []  # variables of loops that are needed at the end
+        self.sums = []  # integers that loops compute with
+        self.counters = []
+        self.outer = None
+        self.inside = False  # a branch, in which no variable begins
+        self.pure = False  # nothing is read
         self.rows = []  # (name, largest value) of index variables that no loop changes
         self.wraps = self.chance(0.04)
         self.reads_inputs = self.chance(0.3)
@@ -68,7 +73,8 @@ class Kernel:
         x, y, h = (self._inputs(rng, dtype) for dtype in (np.float32, np.float64, np.float16))
         p, q = np.float32(rng.normal()), float(rng.normal())
         outs = np.zeros((threads, OUT_COLUMNS), np.float32), np.zeros((threads, OUT_COLUMNS))
-        return x, y, h, p, q, N, M, *outs, np.zeros((threads, OUT_COLUMNS), np.int64)
+        z = rng.integers(-(2**31), 2**31, (self.grid, WIDTH)) >> rng.integers(0, 32, (self.grid, WIDTH))
+        return x, y, h, z.astype(np.int32), p, q, N, M, *outs, np.zeros((threads, OUT_COLUMNS), np.int64)
 
     def _inputs(self, rng, dtype):
         info = np.finfo(dtype)
@@ -112,6 +118,11 @@ class Kernel:
             self.arrays.append((name, dtype, shape))
             text = f"{shape[0]}" if dims == 1 and self.chance(0.5) else f"{shape}"
             self.emit(1, f"{name} = cuda.shared.array({text}, {dtype})")
+        self.words = self.chance(0.4)
+        if self.words:
+            self.emit(1, f"words = cuda.shared.array(40, {self.pick('int32', 'int64', 'int16')})")
+            self.emit(1, "for j in range(t, 40, threads):")
+            self.emit(2, f"words[j] = z[b, j * {self.random.randint(1, 5)}] & 127")
         for array in self.arrays:
             self._fill(1, array)
         self.emit(1, "cuda.syncthreads()")
@@ -124,6 +135,9 @@ class Kernel:
                 name = self.fresh(stem)
                 self.emit(1, f"{name} = {self._start(dtype)}")
                 self.states[dtype].append(name)
+        for _ in range(self.random.randint(0, 2)):
+            self.sums.append(self.fresh("e"))
+            self.emit(1, f"{self.sums[-1]} = {self.pick('0', '5', '-3', 'int64(z[b, t])', 't * 3', 'b - 2')}")
         if self.chance(0.12):
             self.emit(
                 1, f"if {self.pick('t >= 5', 'b % 3 == 1', 't % 3 == 2', 'b >= 2', '(t + b) % 4 == 0', 'i > 20')}:"
@@ -216,7 +230,7 @@ class Kernel:
             self.emit(1, f"out[i, {column}] = {name}")
         for column, name in enumerate(self.states["float64"]):
             self.emit(1, f"wide[i, {column}] = {name}")
-        for column, name in enumerate(self.integers[:OUT_COLUMNS]):
+        for column, name in enumerate((*self.sums, *self.integers)[:OUT_COLUMNS]):
             self.emit(1, f"whole[i, {column}] = {name}")
 
     # --------------------------------------------------------------------------------------------- loops
@@ -278,7 +292,13 @@ class Kernel:
         dtype = self.pick("float32", "float64")
         kind = self.random.random()
         states = self.states[dtype]
-        if kind < 0.12:
+        if not self.inside and self.chance(0.12):
+            self._branch(indent, locals_)
+        elif self.sums and self.chance(0.2):
+            self.emit(indent, f"{self.pick(*self.sums)} {self.pick('', '+', '^', '&', '-', '|')}= {self._integer(2)}")
+        elif self.inside and kind < 0.35:
+            self.emit(indent, f"{self.pick(*states)} = {self._value(dtype, 1)}")
+        elif kind < 0.12:
             k, low, high = self.pick(*self.counters)
             factor, offset = self.pick((1, 0), (1, 1), (2, 0), (-1, 1), (1, -low))
             copy = self.fresh("c")
@@ -301,7 +321,42 @@ class Kernel:
         else:
             self.emit(indent, f"{self.pick(*states)} = {self._value(dtype, 3)}")
 
+    def _branch(self, indent, locals_):
+        """Statements that some lanes run, or those of some trips."""
+        k, low, high = self.pick(*self.counters)
+        offset = self.pick("", *(f" + {name}" for name, _ in self.rows))
+        if self.chance(0.5):  # what is read is inside in any case
+            more = self.pick("", f" and {k} * 2 >= {low}")
+            self.emit(
+                indent, f"if {k}{offset} {self.pick('<', '<=')} {self.pick('n', str(high), str(high + 1), 'm')}{more}:"
+            )
+        else:
+            self.emit(indent, f"if {self.pick(self._condition('float32'), f'{k} % 2 == 0', f'{k} != {high}')}:")
+            self.pure = self.chance(0.8)
+        self.inside = True
+        for _ in range(self.random.randint(1, 2)):
+            self._statement(indent + 1, locals_)
+        if self.pure and self.chance(0.5):
+            self.emit(indent, "else:")
+            self._statement(indent + 1, locals_)
+        self.inside = self.pure = False
+
     # -------------------------------------------------------------------------------------------- values
+
+    def _integer(self, depth):
+        """An int64, or what becomes one."""
+        if depth <= 0 or self.chance(0.2):
+            load = f"words[{self._place(40)}]" if self.words and not self.pure else "n"
+            return self.pick(
+                *self.sums, self.pick(*self.counters)[0], "t", "n", self.pick("3", "255", "-7", "1 << 40"), load, load
+            )
+        a, b = self._integer(depth - 1), self._integer(depth - 1)
+        return self.pick(
+            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} & {b})", f"({a} ^ {b})", f"({a} | {b})",
+            f"({a} >> {self.random.randint(0, 9)})", f"({a} << {self.random.randint(0, 9)})", f"min({a}, {b})",
+            f"max({a}, {b})", f"(-{a})", f"(~{a})", f"int64(int32({a}))",
+            f"({a} if {self._condition('float32')} else {b})", f"({a} if {b} > {self.pick('3', '-1', 'n')} else n)",
+        )  # fmt: skip
 
     def _load(self, dtype):
         """A reading whose subscripts are inside in every trip, as a value of a type."""
@@ -345,7 +400,9 @@ class Kernel:
     def _value(self, dtype, depth):
         if depth <= 0 or self.chance(0.15):
             kind = self.random.random()
-            if kind < 0.4:
+            if kind < 0.05 and self.sums:
+                return f"{dtype}({self._integer(1)})"
+            if kind < 0.4 and not self.pure:
                 return self._load(dtype)
             if kind < 0.6:
                 return self.pick(*self.states[dtype])
