@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LOG_LIMIT = 64  # reads of all lanes that are kept, in the interval at hand; four times as many where blocks agree
 
+MOST_UNTAGGED = 1 << 22  # lanes of atomic operations that are kept without tags, in the interval at hand; each
+FEWEST_UNTAGGED = 1 << 10  # operation counts so many at least
 MOST_PENDING = 1 << 17  # reads that are kept while those of loops have no entry each, in the interval at hand
 
 
@@ -295,8 +297,8 @@ class SharedShadow:
             self._check_before_atomic(lanes, view, address, serial)
         self.last_write = serial
         self.untagged.append((serial, lanes, address))
-        self.untagged_lanes += lanes.size
-        if missing or self.in_flight is not None or self.untagged_lanes > self.log_limit:
+        self.untagged_lanes += max(lanes.size, FEWEST_UNTAGGED)
+        if missing or self.in_flight is not None or self.untagged_lanes > MOST_UNTAGGED:
             self._tag_atomics()
         self.batch.log_atomic(serial, view, lanes, address)
 
