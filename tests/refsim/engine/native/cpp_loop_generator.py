@@ -291,7 +291,7 @@ class CppKernel(Kernel):
             return self.pick(*self.sums, self.pick(*self.counters)[0], "t", number, load, load)
         a, b = self._integer(depth - 1), self._integer(depth - 1)
         return self.pick(
-            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} & {b})", f"({a} ^ {b})", f"({a} | {b})", f"(-{a})",
+            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} & {b})", f"({a} ^ {b})", f"({a} | {b})", f"(-({a}))",
             f"({a} >> {self.random.randint(0, 9)})", f"((unsigned)({a}) << {self.random.randint(0, 9)})", f"(~{a})",
             f"(short)({a})", f"(unsigned char)({a})", f"({self._condition('float32')} ? {a} : {b})",
             f"({a} > {b} ? {a} : {b})", f"min((int)({a}), (int)({b}))", f"max((unsigned)({a}), (unsigned)({b}))",
