@@ -133,7 +133,9 @@ class Program:
         self.emit(indent, f"for {k} in range({span}):")
         last = {"n": 4}.get(span, trips - 1)
         for _ in range(self.random.randint(1, 3)):
-            if self.chance(0.65):
+            if self.chance(0.15):
+                self._guarded(indent + 1, k)
+            elif self.chance(0.65):
                 self.emit(
                     indent + 1,
                     self.pick("a += {}", "a = a * float32(0.5) + {}", "a = max(a, {})").format(self._cell(k, last)),
@@ -148,6 +150,15 @@ class Program:
                 )
             else:
                 self.emit(indent + 1, f"d += {self._cell(k, last)}")
+
+    def _guarded(self, indent, k):
+        """A read that some lanes make, or those of some trips; seldom the guard lets one too many in."""
+        step, end = self.pick(1, 2, 3, 7), self.size - (0 if self.defects and self.chance(0.1) else 1)
+        if self.chance(0.3):
+            self.emit(indent, f"a += s[t + {k} * {step}] if t + {k} * {step} <= {end} else float32(0.5)")
+            return
+        self.emit(indent, f"if t + {k} * {step} <= {end}{self.pick('', f' and {k} > 0', f' and {k} >= n - 5')}:")
+        self.emit(indent + 1, f"a += s[t + {k} * {step}]")
 
     def _inside(self, k, last, size):
         """A subscript that is inside up to the last trip, or seldom only up to the one before it."""
