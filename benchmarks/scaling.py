@@ -1,7 +1,8 @@
 """Cost of a launch against threads, loop trips and array size, each over three decades; is it linear?
 
 ``python benchmarks/scaling.py`` prints a table and the slope of each line on a doubly logarithmic scale (1 is linear);
-``--plot FILE.svg`` draws them (needs matplotlib). The exit status is 1 where the cost of the largest size is more than
+``--plot FILE.svg`` draws them (needs matplotlib). What can run as machine code is measured as NumPy and as that. The
+exit status is 1 where the cost of the largest size is more than
 1.3 times what a straight line through a tenth of it would give.
 """
 
@@ -19,6 +20,8 @@ import numpy as np
 from numba import cuda, float32
 
 import refsim
+from refsim.devices import device_named
+from refsim.simulator import compiled
 
 BLOCK = 128
 REPEATS = 3
@@ -34,9 +37,9 @@ def one_element_each(x, out):
 def many_trips(x, out, trips):
     """The same threads, a longer loop."""
     i = cuda.grid(1)
-    total = float32(0.0)
-    for t in range(trips):
-        total += x[(i + t) % x.size]
+    total = x[i]
+    for _ in range(trips):
+        total = total * float32(0.5) + x[i]
     out[i] = total
 
 
@@ -76,13 +79,20 @@ LINES = (
 )
 
 
-def seconds(line: Line, size: int) -> float:
+def ways(line: Line) -> dict[str, str]:
+    """How the loops of a line's kernel can run: what to call it, and what to launch with."""
+    kernel, _, arguments = line.launch(line.sizes[0])
+    loops = compiled(kernel, arguments, device_named("sim:sm_90")).native_loops
+    return {"NumPy": "never", "machine code": "always"} if loops else {"NumPy": "never"}
+
+
+def seconds(line: Line, size: int, native: str) -> float:
     """The shortest of a few launches, after one that translates the kernel."""
     kernel, grid, arguments = line.launch(size)
     taken = []
     for _ in range(REPEATS + 1):
         start = time.perf_counter()
-        report = refsim.launch(kernel, grid, BLOCK, *arguments)
+        report = refsim.launch(kernel, grid, BLOCK, *arguments, native=native)
         taken.append(time.perf_counter() - start)
         if report.findings:
             raise SystemExit(f"{kernel.__name__}: a benchmark kernel must have no finding: {report.findings[0]}")
@@ -99,23 +109,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the lines into this file")
     options = parser.parse_args()
-    measured = {}
+    measured: dict[str, dict[str, list[float]]] = {}
     missed = False
     for line in LINES:
-        costs = [seconds(line, size) for size in line.sizes]
-        measured[line.name] = costs
-        near = next(i for i, size in enumerate(line.sizes) if size * 16 >= line.sizes[-1])
-        growth = costs[-1] / costs[near] / (line.sizes[-1] / line.sizes[near])
-        missed |= growth > MOST
-        print(f"{line.name}: slope {slope(line.sizes, costs):.2f}; ÷ line through {line.sizes[near]}: {growth:.2f}")
-        for size, cost in zip(line.sizes, costs, strict=True):
-            print(f"  {size:>10}  {1e3 * cost:>10.2f} ms  {1e9 * cost / size:>10.1f} ns each")
+        measured[line.name] = {}
+        for way, native in ways(line).items():
+            costs = measured[line.name][way] = [seconds(line, size, native) for size in line.sizes]
+            near = next(i for i, size in enumerate(line.sizes) if size * 16 >= line.sizes[-1])
+            growth = costs[-1] / costs[near] / (line.sizes[-1] / line.sizes[near])
+            missed |= growth > MOST
+            bend = f"slope {slope(line.sizes, costs):.2f}; ÷ line through {line.sizes[near]}: {growth:.2f}"
+            print(f"{line.name}, {way}: {bend}")
+            for size, cost in zip(line.sizes, costs, strict=True):
+                print(f"  {size:>10}  {1e3 * cost:>10.2f} ms  {1e9 * cost / size:>10.1f} ns each")
     if options.plot:
         draw(measured, options.plot)
     return 1 if missed else 0
 
 
-def draw(measured: dict[str, list[float]], target: Path) -> None:
+def draw(measured: dict[str, dict[str, list[float]]], target: Path) -> None:
     """The lines, side by side, with a linear one through the last point of each."""
     import matplotlib
 
@@ -125,13 +137,14 @@ def draw(measured: dict[str, list[float]], target: Path) -> None:
 
     figure, axes = pyplot.subplots(1, len(LINES), figsize=(11, 3.6), sharey=True)
     for axis, line in zip(axes, LINES, strict=True):
-        costs = measured[line.name]
-        axis.loglog(line.sizes, costs, "o-", label="measured")
+        for way, costs in measured[line.name].items():
+            axis.loglog(line.sizes, costs, "o-", label=f"as {way}")
+        costs = measured[line.name]["NumPy"]
         axis.loglog(line.sizes, [costs[-1] * s / line.sizes[-1] for s in line.sizes], ":", label="linear")
         axis.set_xlabel(line.name)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds per launch, every check on")
-    axes[0].legend()
+    axes[-1].legend()
     figure.tight_layout()
     figure.savefig(target, metadata={"Date": None})
 

@@ -528,8 +528,8 @@ class CodeGenerator(LaneExpressions):
                 (self.name(name) for name, _ in plan.states),
             )
         ]
-        bounds = f"{self.name(plan.counter)}, {self.expression(plan.bound)}"
-        self.emit(f"{done} = {loop}(B, S, {bounds}, {', '.join(f'({part})' for part in given)})")
+        course = ", ".join((self.name(plan.counter), self.expression(plan.bound), self.expression(plan.step)))
+        self.emit(f"{done} = {loop}(B, S, {course}, {', '.join(f'({part})' for part in given)})")
         changed = [*(name for name, _ in plan.states), *plan.integers]
         self.emit(f"if {done} is not None: {self.tuple_of(changed)} = {done}")
         return native

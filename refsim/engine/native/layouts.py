@@ -59,7 +59,7 @@ def pitch_of(columns: int) -> int:
 
 
 KINDS = ("full", "row", "column", "one")
-HEAD = ("first row", "end row", "first trip", "end trip", "counter")
+HEAD = ("first row", "end row", "first trip", "end trip", "counter", "step")
 BLOCKS = tuple(f"{what} {dtype}" for dtype in CARRIERS for what in ("out", "in", *KINDS))
 
 

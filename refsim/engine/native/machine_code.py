@@ -437,7 +437,7 @@ class _Writer(VectorCode):
 
     def _counter(self, kind: str) -> Any:
         b = self.b
-        value = b.add(self.parameter["counter"], b.mul(self.trip, ir.Constant(I64, self.plan.step)))
+        value = b.add(self.parameter["counter"], b.mul(self.trip, self.parameter["step"]))
         return self.from_carrier(self.splat(value), kind)
 
     def _gathered(self, pointer: Any, cells: Any) -> Any:

@@ -79,8 +79,9 @@ class Plan:
 
     Attributes
     ----------
-    counter, first, bound, step, relation
-        The loop's variable, and ``counter relation bound`` as its condition; `step` is added after each trip.
+    counter, bound, step, relation
+        The loop's variable, and ``counter relation bound`` as its condition, or ``range``, which goes up or down as the
+        step does; `step` is added after each trip.
     copies
         Integer variables that hold an expression of the counter, in order; those that are needed after the loop are in
         `integers`.
@@ -102,7 +103,7 @@ class Plan:
     counter: str
     counter_type: str
     bound: Expr
-    step: int
+    step: Expr
     relation: str
     copies: dict[str, Expr]
     integers: tuple[str, ...]
@@ -155,14 +156,13 @@ class _Planner:
         steps = [s for s in loop.step if isinstance(s, Assign)]
         if len(loop.step) != 1 or len(steps) != 1:
             raise _Unfit
-        if not isinstance(condition, Compare) or condition.op not in ORDERS:
-            raise _Unfit
-        counter = _number_kept(condition.left)
+        course, relation = _course(condition)
+        counter = _number_kept(course.left)
         step = steps[0]
         if not isinstance(counter, Var) or step.name != counter.name or counter.name in _assigned(loop.body):
             raise _Unfit
         self.counter = counter.name
-        if not self._is_unchanged_number(condition.right):
+        if not self._is_unchanged_number(course.right):
             raise _Unfit
         for s in loop.body:
             self._statement(s)
@@ -174,9 +174,9 @@ class _Planner:
         return Plan(
             counter=self.counter,
             counter_type=str(self.types[self.counter]),
-            bound=condition.right,
+            bound=course.right,
             step=self._step(step.value),
-            relation=condition.op,
+            relation=relation,
             copies=self.copies,
             integers=tuple(n for n in (*self.copies, self.counter) if n in self.needed or n == self.counter),
             operations=tuple(self.operations),
@@ -190,12 +190,12 @@ class _Planner:
             | {str(o.detail): o.type for o in self.operations if o.kind == "invariant"},
         )
 
-    def _step(self, e: Expr) -> int:
+    def _step(self, e: Expr) -> Expr:
         e = _number_kept(e)
         if isinstance(e, Binary) and e.op in ("+", "-"):
             left, right = _number_kept(e.left), _number_kept(e.right)
-            if isinstance(left, Var) and left.name == self.counter and isinstance(right, Const):
-                return int(right.value) if e.op == "+" else -int(right.value)
+            if isinstance(left, Var) and left.name == self.counter and self._is_unchanged_number(right):
+                return right if e.op == "+" else Unary(type=right.type, op="-", value=right)
         raise _Unfit
 
     def _is_unchanged_number(self, e: Expr) -> bool:
@@ -415,6 +415,27 @@ class _Planner:
             result = self._add("call", "float64", (wide,), name)
             return result if kind == "float64" else self._add("convert", kind, (result,))
         raise _Unfit
+
+
+def _course(condition: Expr | None) -> tuple[Compare, str]:
+    """The comparison of a loop's variable with its bound, and how: ``range`` is ``<`` or, for a step down, ``>``."""
+    if isinstance(condition, Compare) and condition.op in ORDERS:
+        return condition, condition.op
+    if isinstance(condition, Binary) and condition.op == "or":
+        up, down = condition.left, condition.right
+        if isinstance(up, Binary) and isinstance(down, Binary) and up.op == down.op == "and":
+            parts = [part for part in (up.left, up.right, down.left, down.right) if isinstance(part, Compare)]
+            if len(parts) == 4 and _is_range(*parts):
+                return parts[1], "range"
+    raise _Unfit
+
+
+def _is_range(rises: Compare, below: Compare, falls: Compare, above: Compare) -> bool:
+    """True for ``step > 0 and i < stop or step < 0 and i > stop``."""
+    signs = rises.op == ">" and falls.op == "<" and rises.left == falls.left and rises.right == falls.right
+    zero = isinstance(rises.right, Const) and rises.right.value == 0
+    ends = below.op == "<" and above.op == ">" and below.left == above.left and below.right == above.right
+    return signs and zero and ends
 
 
 def _reads(body: list[Stmt]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from refsim.engine.memory import GlobalMemory, SharedMemory
 from refsim.engine.native.calls import Call, loop_of
 from refsim.engine.native.layouts import CARRIERS, KINDS, Group, Layout, functions_called, pitch_of, states_of
 from refsim.engine.native.plans import Plan
-from refsim.engine.native.subscripts import LIMITS, Subscripts, Unready, is_number, line, view_of
+from refsim.engine.native.subscripts import LIMITS, Course, Subscripts, Unready, is_number, line, view_of
 from refsim.engine.pointers import Pointer
 from refsim.engine.views import View
 
@@ -82,6 +82,7 @@ class NativeLoop:
         lanes: LaneSet,
         first: Any,
         bound: Any,
+        step: Any,
         arrays: tuple[Any, ...],
         indices: tuple[Any, ...],
         invariants: tuple[Any, ...],
@@ -92,7 +93,7 @@ class NativeLoop:
         if mode == "never" or lanes.flat is not None:
             return None
         plan = self.plan
-        trips = _trips(plan, first, bound)
+        trips = _trips(plan.relation, first, bound, step)
         work = lanes.size * trips * len(plan.operations)
         if trips == 0 or (mode == "auto" and work < WORTH_RUNNING):
             return None
@@ -101,7 +102,7 @@ class NativeLoop:
             if spent < WORTH_COMPILING + WORTH_OPERATION * len(plan.operations):
                 return None
         try:
-            return self._run(batch, lanes, first, trips, arrays, indices, invariants, states)
+            return self._run(batch, lanes, Course(first, step, trips), arrays, indices, invariants, states)
         except Unready:
             return None
 
@@ -123,8 +124,7 @@ class NativeLoop:
         self,
         batch: Batch,
         lanes: LaneSet,
-        first: Any,
-        trips: int,
+        course: Course,
         arrays: Any,
         indices: Any,
         invariants: Any,
@@ -133,18 +133,18 @@ class NativeLoop:
         for array in arrays:
             _check_memory(lanes, array)
         if self.plan.guards:
-            subscripts = self._subscripts(first, trips, indices)
-            trips = min(subscripts.trips_while(guard) for guard in self.plan.guards)
-            if trips == 0:
+            subscripts = self._subscripts(course, indices)
+            course = replace(course, trips=min(subscripts.trips_while(guard) for guard in self.plan.guards))
+            if course.trips == 0:
                 raise Unready
         memory = batch.native.setdefault(id(self), {})
-        prepared = self._prepared(memory, lanes, first, trips, arrays, indices)
+        prepared = self._prepared(memory, lanes, course, arrays, indices)
         inputs, kinds = self._invariants(memory, lanes, invariants)
         if not arrays and "full" not in (*kinds, *map(_kind, states)):
             raise Unready  # the same in many lanes: lane code computes it once
         code = self._variant(Layout(lanes.shape[1], kinds, prepared.groups))
         before, after = self._blocks(memory, lanes, states)
-        integers = self._integers(first, trips, indices)
+        integers = self._integers(course, indices)
         call = Call(code)
         for name, block in (inputs | before | after).items():
             call.point(name, block)
@@ -156,11 +156,12 @@ class NativeLoop:
             call.set(f"loop {name}", loop)
             call.set(f"loop data {name}", data)
         if any(o.kind == "counter" for o in self.plan.operations):
-            if type(first) is not int:
+            if type(course.first) is not int:
                 raise Unready
-            call.set("counter", first)
-        call.run(lanes.shape[0], trips, lanes.size * len(self.plan.operations), batch.run.cores)
-        self._tell_shadows(batch, lanes, trips, prepared)
+            call.set("counter", course.first)
+            call.set("step", course.step)
+        call.run(lanes.shape[0], course.trips, lanes.size * len(self.plan.operations), batch.run.cores)
+        self._tell_shadows(batch, lanes, course.trips, prepared)
         results = dict(zip(self._order(), (view for dtype in CARRIERS for view in memory["views", dtype]), strict=True))
         return (*(results[name] for name, _ in self.plan.states), *integers)
 
@@ -221,41 +222,41 @@ class NativeLoop:
         memory["invariants"] = lanes, values, blocks, kinds
         return blocks, kinds
 
-    def _integers(self, first: Any, trips: int, indices: Any) -> tuple[Any, ...]:
+    def _integers(self, course: Course, indices: Any) -> tuple[Any, ...]:
         """What the integer variables hold after the trips."""
         plan = self.plan
-        last = first + (trips - 1) * plan.step
+        last = course.counter_after(course.trips - 1)
         known = {name: line(value, 0, 1) for name, value in zip(plan.indices, indices, strict=True)}
         subscripts = Subscripts(known | {plan.counter: line(last, 0, 1)}, plan.copies, 1)
         values = [subscripts.line(plan.copies[name]).begin for name in plan.integers if name in plan.copies]
-        return (*values, first + trips * plan.step)
+        return (*values, course.counter_after(course.trips))
 
     # --------------------------------------------------------------------------------------- subscripts
 
-    def _prepared(self, memory: Any, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
+    def _prepared(self, memory: Any, lanes: LaneSet, course: Course, arrays: Any, indices: Any) -> Prepared:
         key = (
-            id(lanes), trips, *map(_key, (first, *indices)),
+            id(lanes), course.trips, course.step, *map(_key, (course.first, *indices)),
             *((id(a.memory), _key(a.offset)) if type(a) is Pointer else id(a) for a in arrays),
         )  # fmt: skip
         known: dict[Any, Prepared] = memory.setdefault("prepared", {})
         if key not in known:
             if len(known) >= MOST_PREPARED:
                 known.clear()
-            known[key] = self._prepare(lanes, first, trips, arrays, indices)
+            known[key] = self._prepare(lanes, course, arrays, indices)
         return known[key]
 
-    def _subscripts(self, first: Any, trips: int, indices: Any) -> Subscripts:
+    def _subscripts(self, course: Course, indices: Any) -> Subscripts:
         plan = self.plan
-        known = {plan.counter: line(first, plan.step, trips + 1)}
+        known = {plan.counter: line(course.first, course.step, course.trips + 1)}
         low, high = LIMITS[plan.counter_type]
         if known[plan.counter].low < low or known[plan.counter].high > high:
             raise Unready
         for name, value in zip(plan.indices, indices, strict=True):
-            known[name] = line(value, 0, trips)
-        return Subscripts(known, plan.copies, trips)
+            known[name] = line(value, 0, course.trips)
+        return Subscripts(known, plan.copies, course.trips)
 
-    def _prepare(self, lanes: LaneSet, first: Any, trips: int, arrays: Any, indices: Any) -> Prepared:
-        subscripts = self._subscripts(first, trips, indices)
+    def _prepare(self, lanes: LaneSet, course: Course, arrays: Any, indices: Any) -> Prepared:
+        subscripts = self._subscripts(course, indices)
         families: list[Family] = []
         reads: dict[SharedMemory, list[tuple[int, View, Any, int]]] = {}
         numbers: list[int] = []
@@ -267,7 +268,7 @@ class NativeLoop:
                 numbers.append(number)
             if not any(family.takes(number, view, reading.dtype, begin, stride) for family in families):
                 families.append(Family(view, reading.dtype, begin, stride, [(number, 0)]))
-        kept: list[Any] = [lanes, first, arrays, indices]
+        kept: list[Any] = [lanes, course, arrays, indices]
         groups, addresses = [], []
         for family in families:
             data, shared = family.view.data, isinstance(family.view.memory, SharedMemory)
@@ -298,20 +299,22 @@ class NativeLoop:
                 shadow.read_in_loop(lanes, LoopReads(start, len(sites), trips, tuple(entries)))
 
 
-def _trips(plan: Plan, first: Any, bound: Any) -> int:
+def _trips(relation: str, first: Any, bound: Any, step: Any) -> int:
     """Trips that all lanes make."""
-    upwards = plan.relation in ("<", "<=")
-    if upwards != (plan.step > 0) or plan.step == 0 or not (is_number(first) and is_number(bound)):
+    if type(step) is not int or step == 0:
+        return 0
+    upwards = step > 0 if relation == "range" else relation in ("<", "<=")
+    if upwards != (step > 0) or not (is_number(first) and is_number(bound)):
         return 0
     length = bound - first if upwards else first - bound
-    length = length + (plan.relation in ("<=", ">="))
-    trips = -(-length // abs(plan.step))
+    length = length + (relation in ("<=", ">="))
+    trips = -(-length // abs(step))
     return max(0, int(trips.min()) if isinstance(trips, np.ndarray) else trips)
 
 
-def _key(value: Any) -> int:
+def _key(value: Any) -> Any:
     """What a number, or an array that is kept, is known by."""
-    return value if type(value) is int else id(value)
+    return value if type(value) is int else (id(value),)
 
 
 def _check_memory(lanes: LaneSet, array: Any) -> None:

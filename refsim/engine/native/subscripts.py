@@ -22,6 +22,19 @@ class Unready(Exception):
 
 
 @dataclass(frozen=True)
+class Course:
+    """The trips that all lanes make: the counter's first value, a number or one for each lane, its step, how many."""
+
+    first: Any
+    step: int
+    trips: int
+
+    def counter_after(self, trips: int) -> Any:
+        """The counter when so many trips are done."""
+        return self.first + trips * self.step
+
+
+@dataclass(frozen=True)
 class Line:
     """A number of each lane and trip: `begin`, and `slope` more in every trip.
 

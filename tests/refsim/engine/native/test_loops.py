@@ -99,3 +99,42 @@ def test_trips_and_rows_in_parts(monkeypatch, most_at_once, threads):
     never, always = launched(products, a, b, np.zeros_like(a))
     assert same_bits(always, never)
     assert Fewer.started == threads
+
+
+def strided(x, out, step):
+    t = cuda.threadIdx.x
+    total = float32(0)
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        total += x[i]
+    for i in range(x.size - 1 - t, t, step):
+        total = total * float32(0.5) + x[i]
+    for i in range(0, x.size, 1 - step):
+        total = total * float32(0.5) + x[i] * float32(t)
+    out[cuda.grid(1)] = total
+
+
+@pytest.mark.parametrize("size", [BLOCKS * THREADS * 3, BLOCKS * THREADS * 3 + 17, 40])
+@pytest.mark.parametrize("step", [-1, -7])
+def test_steps_that_are_known_at_the_launch(size, step):
+    x = np.random.default_rng(3).normal(size=size).astype(np.float32)
+    out = {native: np.zeros(BLOCKS * THREADS, np.float32) for native in ("never", "always")}
+    for native, results in out.items():
+        assert not refsim.launch(strided, BLOCKS, THREADS, x, results, step, native=native).findings
+    assert same_bits(*out.values())
+    assert all(loop.variants for loop in loops_of(strided, x, out["never"], step)[size == 40 :])
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_steps_that_lead_nowhere_are_left_to_lane_code(step):
+    x = np.ones(BLOCKS * THREADS, np.float32)
+    out = {native: np.zeros_like(x) for native in ("never", "always")}
+    for native, results in out.items():
+        refsim.launch(downwards, BLOCKS, THREADS, x, results, step, native=native)
+    assert same_bits(*out.values())
+
+
+def downwards(x, out, step):
+    total = float32(1)
+    for i in range(5, 0, step):
+        total += x[i]
+    out[cuda.grid(1)] = total
