@@ -203,7 +203,7 @@ class Kernel:
             self.emit(1, f"if {self._condition_on_place()}:")
             indent = 2
         if self.chance(0.3):
-            trips = self.random.randint(1, 3)
+            trips = self.pick(1, 2, 3, 3, 20)
             outer = self.fresh("o"), trips - 1
             self.emit(indent, f"for {outer[0]} in range({trips}):")
             indent += 1
@@ -211,7 +211,14 @@ class Kernel:
                 self.emit(indent, "cuda.syncthreads()")
                 self._fill(indent, self.pick(*self.arrays), f" * ({outer[0]} - 0.5)")
                 self.emit(indent, "cuda.syncthreads()")
+        rows = list(self.rows)
+        if outer is not None and self.chance(0.5):  # other subscripts in every trip
+            name, most = self.pick(*self.rows)
+            moved = self.fresh("r")
+            self.emit(indent, f"{moved} = {name} + {outer[0]} % 4")
+            self.rows += [(moved, most + min(outer[1], 3))] * 3
         self._loop(indent, outer)
+        self.rows = rows
 
     def _condition_on_place(self):
         return self.pick(
