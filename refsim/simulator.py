@@ -123,7 +123,7 @@ def launch(
         it were. Kernels whose blocks meet, in atomic operations on global memory, fences between blocks or waiting
         loops, run in one, and so do launches with findings. None is what the command says, else 1.
     native
-        When loops that only read arrays and compute with floats run as machine code, with the same bits and findings:
+        When loops that only read arrays and compute run as machine code, with the same bits and findings:
         ``"auto"`` compiles those that have cost enough, ``"always"`` all at once, ``"never"`` none. None is what
         the command says, else ``"auto"``.
 
