@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from refsim.checks.shared_shadow import LoopReads, SharedShadow
+from refsim.dialect import ITEM_BYTES
 from refsim.engine.memory import GlobalMemory, SharedMemory
 from refsim.engine.native.calls import Call, loop_of
 from refsim.engine.native.layouts import CARRIERS, KINDS, Group, Layout, functions_called, pitch_of, states_of
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 WORTH_RUNNING = 1 << 18  # operations of lanes in one run of a loop: fewer are as fast in NumPy
 WORTH_COMPILING = 1e8  # operations of lanes that a loop has cost when it is compiled: about what compiling takes,
 WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
+LINE = 64  # bytes that memory hands over at a time
+FEW_OPERATIONS = 16  # for each reading
 MOST_VARIANTS = 16  # that are compiled of one loop
 MOST_PREPARED = 16  # sets of subscripts that a batch remembers of one loop
 
@@ -139,6 +143,9 @@ class NativeLoop:
                 raise Unready
         memory = batch.native.setdefault(id(self), {})
         prepared = self._prepared(memory, lanes, course, arrays, indices)
+        if batch.run.native == "auto" and self._is_in_vain(prepared):
+            self.work[lanes.shape[1]] = -math.inf
+            raise Unready
         inputs, kinds = self._invariants(memory, lanes, invariants)
         if not arrays and "full" not in (*kinds, *map(_kind, states)):
             raise Unready  # the same in many lanes: lane code computes it once
@@ -164,6 +171,17 @@ class NativeLoop:
         self._tell_shadows(batch, lanes, course.trips, prepared)
         results = dict(zip(self._order(), (view for dtype in CARRIERS for view in memory["views", dtype]), strict=True))
         return (*(results[name] for name, _ in self.plan.states), *integers)
+
+    def _is_in_vain(self, prepared: Prepared) -> bool:
+        """True for a loop that waits for memory: every trip of every lane is in another line of global memory.
+
+        Lane code reads such cells trip by trip in the order in which they lie, which is as fast.
+        """
+        far = all(
+            not group.shared and group.varies == "full" and abs(group.stride) * ITEM_BYTES[group.dtype] >= LINE
+            for group in prepared.groups
+        )
+        return far and len(self.plan.operations) < FEW_OPERATIONS * len(self.plan.readings)
 
     def _order(self) -> list[str]:
         """The states, those of one type after those of another."""
