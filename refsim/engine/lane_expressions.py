@@ -62,6 +62,7 @@ from refsim.engine.joins import rejoin
 from refsim.engine.lane_functions import add_product, logical_not, select, select_uint64, unite, wrap_int64
 from refsim.engine.lane_types import bitcast
 from refsim.engine.liveness import Liveness
+from refsim.engine.range_tests import in_range, range_test
 from refsim.engine.widths import MAGNITUDE_BITS, bit_width, combined_bits, keeps_number, multiples
 from refsim.errors import UnsupportedError
 
@@ -160,6 +161,7 @@ class LaneExpressions:
         self.constants: dict[Any, str] = {}
         self.namespace: dict[str, Any] = {
             "add_product": add_product,
+            "in_range": in_range,
             "select": select,
             "select_uint64": select_uint64,
             "logical_not": logical_not,
@@ -318,6 +320,10 @@ class LaneExpressions:
         if e.op == "+" and kind in ("float32", "float64") and isinstance(e.right, Binary) and e.right.op == "*":
             parts = (self.expression(part) for part in (e.left, e.right.left, e.right.right))
             return f"add_product({', '.join(parts)})"
+        test = range_test(e)
+        if test is not None:
+            parts = (self.expression(part) for part in (test[0].left, test[0].right, test[1]))
+            return f"in_range({', '.join(parts)})"
         left, right = self.expression(e.left), self.expression(e.right)
         if e.op in ("and", "or"):
             return f"({left} {'&' if e.op == 'and' else '|'} {right})"

@@ -36,6 +36,7 @@ from refsim.dialect import (
 )
 from refsim.engine.intrinsics import elementary, intrinsic_name
 from refsim.engine.liveness import Needs
+from refsim.engine.range_tests import range_test
 
 FLOATS = frozenset({"float32", "float64"})
 NUMBERS = FLOATS | INTEGERS
@@ -156,7 +157,10 @@ class _Planner:
         steps = [s for s in loop.step if isinstance(s, Assign)]
         if len(loop.step) != 1 or len(steps) != 1:
             raise _Unfit
-        course, relation = _course(condition)
+        in_range = range_test(condition) if condition is not None else None
+        course = in_range[0] if in_range is not None else condition
+        if not isinstance(course, Compare) or course.op not in ORDERS:
+            raise _Unfit
         counter = _number_kept(course.left)
         step = steps[0]
         if not isinstance(counter, Var) or step.name != counter.name or counter.name in _assigned(loop.body):
@@ -176,7 +180,7 @@ class _Planner:
             counter_type=str(self.types[self.counter]),
             bound=course.right,
             step=self._step(step.value),
-            relation=relation,
+            relation="range" if in_range is not None else course.op,
             copies=self.copies,
             integers=tuple(n for n in (*self.copies, self.counter) if n in self.needed or n == self.counter),
             operations=tuple(self.operations),
@@ -415,27 +419,6 @@ class _Planner:
             result = self._add("call", "float64", (wide,), name)
             return result if kind == "float64" else self._add("convert", kind, (result,))
         raise _Unfit
-
-
-def _course(condition: Expr | None) -> tuple[Compare, str]:
-    """The comparison of a loop's variable with its bound, and how: ``range`` is ``<`` or, for a step down, ``>``."""
-    if isinstance(condition, Compare) and condition.op in ORDERS:
-        return condition, condition.op
-    if isinstance(condition, Binary) and condition.op == "or":
-        up, down = condition.left, condition.right
-        if isinstance(up, Binary) and isinstance(down, Binary) and up.op == down.op == "and":
-            parts = [part for part in (up.left, up.right, down.left, down.right) if isinstance(part, Compare)]
-            if len(parts) == 4 and _is_range(*parts):
-                return parts[1], "range"
-    raise _Unfit
-
-
-def _is_range(rises: Compare, below: Compare, falls: Compare, above: Compare) -> bool:
-    """True for ``step > 0 and i < stop or step < 0 and i > stop``."""
-    signs = rises.op == ">" and falls.op == "<" and rises.left == falls.left and rises.right == falls.right
-    zero = isinstance(rises.right, Const) and rises.right.value == 0
-    ends = below.op == "<" and above.op == ">" and below.left == above.left and below.right == above.right
-    return signs and zero and ends
 
 
 def _reads(body: list[Stmt]) -> bool:
