@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from refsim.engine.lane_types import lane_dtype
 from refsim.engine.native.plans import Plan
@@ -83,6 +84,7 @@ def states_of(plan: Plan, dtype: str) -> list[str]:
     return [name for name, _ in plan.states if carrier(plan.types[name]) == dtype]
 
 
+@cache
 def carrier(kind: str) -> str:
     """The type that lane values of a type travel as."""
     return str(lane_dtype(kind))

@@ -77,6 +77,10 @@ class NativeLoop:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.sites: list[int] = []
+        named = {dtype: states_of(plan, dtype) for dtype in CARRIERS}
+        self.states = {dtype: names for dtype, names in named.items() if names}
+        self.functions = functions_called(plan)
+        self.needs_counter = any(o.kind == "counter" for o in plan.operations)
         self.variants: dict[Layout, Compiled] = {}
         self.work: dict[int, float] = {}  # operations of lanes that it has cost, by number of blocks
 
@@ -158,18 +162,22 @@ class NativeLoop:
         for number, (data, cells) in enumerate(prepared.addresses):
             call.set(f"data {number}", data)
             call.set(f"cells {number}", cells)
-        for name in functions_called(self.plan):
+        for name in self.functions:
             loop, data = loop_of(name)
             call.set(f"loop {name}", loop)
             call.set(f"loop data {name}", data)
-        if any(o.kind == "counter" for o in self.plan.operations):
+        if self.needs_counter:
             if type(course.first) is not int:
                 raise Unready
             call.set("counter", course.first)
             call.set("step", course.step)
         call.run(lanes.shape[0], course.trips, lanes.size * len(self.plan.operations), batch.run.cores)
         self._tell_shadows(batch, lanes, course.trips, prepared)
-        results = dict(zip(self._order(), (view for dtype in CARRIERS for view in memory["views", dtype]), strict=True))
+        results = {
+            name: view
+            for dtype, names in self.states.items()
+            for name, view in zip(names, memory["views", dtype], strict=True)
+        }
         return (*(results[name] for name, _ in self.plan.states), *integers)
 
     def _is_in_vain(self, prepared: Prepared) -> bool:
@@ -182,10 +190,6 @@ class NativeLoop:
             for group in prepared.groups
         )
         return far and len(self.plan.operations) < FEW_OPERATIONS * len(self.plan.readings)
-
-    def _order(self) -> list[str]:
-        """The states, those of one type after those of another."""
-        return [name for dtype in CARRIERS for name in states_of(self.plan, dtype)]
 
     def _variant(self, layout: Layout) -> Compiled:
         if layout not in self.variants:
@@ -201,8 +205,7 @@ class NativeLoop:
         rows, columns = lanes.shape
         given = {name: value for (name, _), value in zip(self.plan.states, states, strict=True)}
         before, after = {}, {}
-        for dtype in CARRIERS:
-            names = states_of(self.plan, dtype)
+        for dtype, names in self.states.items():
             known, views = memory.get(("block", dtype)), memory.get(("views", dtype), ())
             shape = rows, len(names), pitch_of(columns)
             if known is None or any(given[name] is not view for name, view in zip(names, views, strict=True)):
