@@ -25,15 +25,15 @@ class Call:
     def __init__(self, code: Compiled) -> None:
         self.code = code
         self.table = np.zeros(len(code.positions), np.int64)
-        self.alive: list[Any] = []
+        self.arrays: dict[str, Any] = {}
 
     def set(self, name: str, value: int) -> None:
         """Give a parameter."""
         self.table[self.code.positions[name]] = value
 
     def point(self, name: str, array: Any) -> None:
-        """Give an array, which lives as long as this."""
-        self.alive.append(array)
+        """Give an array, which lives until another takes its place."""
+        self.arrays[name] = array
         self.set(name, array.ctypes.data)
 
     def run(self, rows: int, trips: int, work: int, cores: int) -> None:
@@ -58,18 +58,17 @@ class Call:
             self.set("end row", rows * (core + 1) // cores)
             parts.append(self.table.copy())
         helpers = [Thread(target=self.code.run, args=(part.ctypes.data,)) for part in parts[1:]]
-        started = 0
         try:
-            for helper in helpers:
-                helper.start()
-                started += 1
-        except RuntimeError:  # no thread is to be had
-            pass
-        try:
-            for part in (parts[0], *parts[1 + started :]):
+            mine = [parts[0]]
+            for helper, part in zip(helpers, parts[1:], strict=True):
+                try:
+                    helper.start()
+                except RuntimeError:  # no thread is to be had
+                    mine.append(part)
+            for part in mine:
                 self.code.run(part.ctypes.data)
         finally:
-            _wait_for(helpers[:started])
+            _wait_for(helpers)
 
 
 def _wait_for(helpers: list[Thread]) -> None:

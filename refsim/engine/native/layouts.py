@@ -9,8 +9,7 @@ from refsim.engine.lane_types import lane_dtype
 from refsim.engine.native.plans import Plan
 
 VECTOR = 16  # lanes of one vector
-MOST_VECTORS = 2  # that are worked on side by side, so that one need not wait for its last sum
-WIDEST = VECTOR * MOST_VECTORS
+WIDEST = 2 * VECTOR  # lanes that a plan with calls works on side by side
 CARRIERS = ("float32", "float64", "int64", "uint64")  # what lane values travel as
 
 

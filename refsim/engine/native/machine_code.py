@@ -22,7 +22,6 @@ from llvmlite import binding, ir
 
 from refsim.dialect import ITEM_BYTES
 from refsim.engine.native.layouts import (
-    MOST_VECTORS,
     VECTOR,
     WIDEST,
     Layout,
@@ -35,6 +34,8 @@ from refsim.engine.native.plans import Operation, Plan
 from refsim.engine.native.vectors import FLOAT_TYPES, I1, I8, I32, I64, TYPES, VectorCode
 
 REGISTERS = 16  # vectors of states that are kept in registers
+MOST_VECTORS = 8  # that are worked on side by side, so that one need not wait for its last sum
+MOST_CODE = 64  # operations of vectors in a trip: more are compiled long for little
 NEAR = 16 << 10  # bytes that a plan with calls works on at a time
 ALIGNMENT = {ir.IntType(8 * size): size for size in (1, 2, 4, 8)}
 ALIGNMENT |= {kind: ITEM_BYTES[name] for name, kind in FLOAT_TYPES.items()}
@@ -134,7 +135,8 @@ class _Writer(VectorCode):
             self._reserve()
             self._in_stages()
         else:
-            vectors = max(1, min(MOST_VECTORS, REGISTERS // len(self.plan.states)))
+            vectors = min(MOST_VECTORS, REGISTERS // len(self.plan.states), MOST_CODE // len(self.plan.operations))
+            vectors = max(1, vectors)
             self._over_columns(ir.Constant(I64, 0), self.layout.columns, vectors * VECTOR, self._rows_of_column)
         b.ret_void()
 
