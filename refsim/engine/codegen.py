@@ -227,6 +227,7 @@ class CodeGenerator(LaneExpressions):
     def block(self, body: list[Stmt]) -> None:
         """Statements in order; after one that all threads may leave, the rest is guarded."""
         depth = self.depth
+        self.remembered.clear()
         for number, statement in enumerate(body):
             self.statement(statement)
             if isinstance(statement, Break):
@@ -250,6 +251,10 @@ class CodeGenerator(LaneExpressions):
         """Emit one statement."""
         self.place = getattr(statement, "place", self.place)
         getattr(self, "_" + type(statement).__name__.lower())(statement)
+        if isinstance(statement, (If, Loop, Block)):
+            self.remembered.clear()
+        elif self.remembered:
+            self.forget(assigned_names(statement))
 
     def _assign(self, s: Assign) -> None:
         value = s.value
@@ -522,7 +527,7 @@ class CodeGenerator(LaneExpressions):
         given = [
             "".join(f"{part}, " for part in parts)
             for parts in (
-                (self.expression(reading.array) for reading in plan.readings),
+                map(self.expression, plan.arrays),
                 map(self.name, plan.indices),
                 map(self.name, plan.invariants),
                 (self.name(name) for name, _ in plan.states),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,8 @@ from refsim.dialect import (
     Var,
     Warp,
     assigned_names,
+    is_free,
+    walk_expressions,
     walk_statements,
 )
 from refsim.engine import intrinsics, pointer_bits, pointers, rearranged, shared_addresses
@@ -116,6 +118,8 @@ BARRIER_NOUNS = {
     "parity": "wait for", "inval": "end",
 }  # fmt: skip
 
+QUOTIENTS = frozenset({"//", "%", "div", "rem"})
+
 # results of fewer magnitude bits than this need no wrapping
 WRAP_FREE = {"int64": 63, "int32": 31, "int16": 15}
 
@@ -156,6 +160,7 @@ class LaneExpressions:
         self.in_index = False
         self.indexed: Expr | None = None  # what the offset that is written is an offset in
         self.copying = False
+        self.remembered: dict[Expr, str] = {}  # quotients in this run of statements, and what holds them
         self.names: dict[str, str] = {}
         self.taken: set[str] = set()
         self.constants: dict[Any, str] = {}
@@ -324,6 +329,8 @@ class LaneExpressions:
         if test is not None:
             parts = (self.expression(part) for part in (test[0].left, test[0].right, test[1]))
             return f"in_range({', '.join(parts)})"
+        if e.op in QUOTIENTS and kind in INTEGERS and is_free(e):
+            return self._quotient(e, kind)
         left, right = self.expression(e.left), self.expression(e.right)
         if e.op in ("and", "or"):
             return f"({left} {'&' if e.op == 'and' else '|'} {right})"
@@ -331,20 +338,38 @@ class LaneExpressions:
             return f"({left} {e.op} {right})"
         if kind == "bool" or e.op in ("&", "|", "^"):
             return f"({left} {e.op} {right})"
-        if (
-            e.op in ("//", "%")
-            and kind in INTEGERS
-            and isinstance(e.right, Const)
-            and e.right.value > 0
-            and kind != "uint64"
-        ):
-            power = int(e.right.value)
-            if power & (power - 1) == 0:
-                return f"({left} >> {power.bit_length() - 1})" if e.op == "//" else f"({left} & {power - 1})"
-            return f"({left} {e.op} {power})"
+        return self._called(e, kind, left, right)
+
+    def _called(self, e: Binary, kind: str, left: str, right: str) -> str:
         name = f"{BINARY_NAMES[e.op]}_{kind}"
         self.namespace[name] = intrinsics.binary(e.op, kind)
         return f"{name}({left}, {right})"
+
+    def _quotient(self, e: Binary, kind: str) -> str:
+        """An integer quotient or remainder, worked out once for a run of statements that do not change its operands.
+
+        So subscripts that are written alike are one array, which is bounds-checked once.
+        """
+        if e not in self.remembered:
+            left, right = self.expression(e.left), self.expression(e.right)
+            power = int(e.right.value) if isinstance(e.right, Const) and kind != "uint64" else 0
+            if e.op not in ("//", "%") or power <= 0:
+                source = self._called(e, kind, left, right)
+            elif power & (power - 1):
+                source = f"{left} {e.op} {power}"
+            else:
+                source = f"{left} >> {power.bit_length() - 1}" if e.op == "//" else f"{left} & {power - 1}"
+            result = self.fresh()
+            self.emit(f"{result} = {source}")
+            self.remembered[e] = result
+        return self.remembered[e]
+
+    def forget(self, changed: Iterable[str]) -> None:
+        """Variables have been assigned: what was worked out of them no longer holds."""
+        names = set(changed)
+        stale = [e for e in self.remembered if any(isinstance(p, Var) and p.name in names for p in walk_expressions(e))]
+        for e in stale:
+            del self.remembered[e]
 
     def _e_compare(self, e: Compare) -> str:
         return f"({self.expression(e.left)} {e.op} {self.expression(e.right)})"

@@ -66,9 +66,9 @@ class Operation:
 
 @dataclass(frozen=True)
 class Reading:
-    """One read of a trip: an array, or a pointer, and its subscripts, which depend on the loop's variable linearly."""
+    """One read of a trip: the number of an array, or a pointer, and its subscripts, linear in the loop's variable."""
 
-    array: Var | ConstArray
+    array: int
     index: tuple[Expr, ...]
     dtype: str
     through_pointer: bool
@@ -88,6 +88,8 @@ class Plan:
         `integers`.
     operations, readings
         What a trip computes and reads, in order.
+    arrays
+        What it reads from: arrays and pointers.
     invariants
         Variables that the loop computes with and does not change.
     indices
@@ -110,6 +112,7 @@ class Plan:
     integers: tuple[str, ...]
     operations: tuple[Operation, ...]
     readings: tuple[Reading, ...]
+    arrays: tuple[Expr, ...]
     invariants: tuple[str, ...]
     indices: tuple[str, ...]
     states: tuple[tuple[str, int], ...]
@@ -145,6 +148,7 @@ class _Planner:
         self.operations: list[Operation] = []
         self.numbers: dict[Operation, int] = {}
         self.readings: list[Reading] = []
+        self.arrays: dict[Expr, int] = {}
         self.values: dict[str, int] = {}
         self.copies: dict[str, Expr] = {}
         self.invariants: dict[str, None] = {}
@@ -185,6 +189,7 @@ class _Planner:
             integers=tuple(n for n in (*self.copies, self.counter) if n in self.needed or n == self.counter),
             operations=tuple(self.operations),
             readings=tuple(self.readings),
+            arrays=tuple(self.arrays),
             invariants=tuple(self.invariants),
             indices=tuple(self.indices),
             states=states,
@@ -320,7 +325,8 @@ class _Planner:
             raise _Unfit
         for i in index:
             self._subscript(i)
-        self.readings.append(Reading(array, tuple(index), dtype, through))
+        number = self.arrays.setdefault(array, len(self.arrays))
+        self.readings.append(Reading(number, tuple(index), dtype, through))
         return self._add("load", dtype, (), len(self.readings) - 1)
 
     def _pointer(self, e: Expr, dtype: str) -> tuple[Expr, tuple[Expr, ...], bool]:

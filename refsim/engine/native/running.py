@@ -291,7 +291,8 @@ class NativeLoop:
         families: list[Family] = []
         reads: dict[SharedMemory, list[tuple[int, View, Any, int]]] = {}
         numbers: list[int] = []
-        for number, (reading, array) in enumerate(zip(self.plan.readings, arrays, strict=True)):
+        for number, reading in enumerate(self.plan.readings):
+            array = arrays[reading.array]
             view = view_of(reading, array)
             begin, stride = subscripts.cells(reading, array, view)
             if isinstance(view.memory, SharedMemory):
