@@ -107,7 +107,8 @@ class SharedShadow:
         """Positions in `tag`, one per lane: ``(R, 1)`` while narrow, else of the set's shape."""
         self._widen_for(lanes, address)
         if not self.wide:
-            return np.broadcast_to(np.asarray(address), (lanes.shape[0], 1))
+            rows = (lanes.shape[0], 1)
+            return address if np.shape(address) == rows else np.broadcast_to(np.asarray(address), rows)
         return np.broadcast_to(address * self.columns + lanes.b, lanes.shape)
 
     def _threads(self, lanes: LaneSet) -> Any:
