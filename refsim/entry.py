@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from typing import NoReturn
 
 
@@ -16,11 +18,22 @@ def main() -> None:
 
     try:
         if heeded:
+            sys.unraisablehook = _come_again
             signal.signal(signal.SIGINT, signal.default_int_handler)
         command(prog_name="refsim")
     finally:
         if heeded:
             signal.signal(signal.SIGINT, _leave)
+
+
+def _come_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """Send Ctrl-C once more where Python would drop it: in a finaliser, or another call that it makes by itself."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    again = threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT])
+    again.daemon = True
+    again.start()
 
 
 def _leave(*_: object) -> NoReturn:

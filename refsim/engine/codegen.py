@@ -478,6 +478,7 @@ class CodeGenerator(LaneExpressions):
                 self.emit(f"{trips}, {before} = 0, None")
         self.emit("while True:")
         self.depth += 1
+        self.remembered.clear()
         self.trip(s)
         if s.condition is not None:
             test, yes, no = self.fresh(), self.fresh("y"), self.fresh("n")

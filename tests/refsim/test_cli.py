@@ -367,6 +367,32 @@ def enter(*arguments, **options):
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
+def test_ctrl_c_in_a_finaliser_is_not_lost(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import os, signal, time, weakref
+import refsim.cli
+from refsim import entry
+
+class Something:
+    pass
+
+def command(prog_name):
+    thing = Something()
+    weakref.finalize(thing, lambda: (os.kill(os.getpid(), signal.SIGINT), time.sleep(1)))
+    del thing
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("came again")
+
+refsim.cli.main = command
+entry.main()
+""")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "came again\n", "")
+
+
 @pytest.mark.parametrize("moment", [0.2, 0.4, 0.8, 1.5])
 def test_ctrl_c_at_any_moment(tmp_path, moment):
     process = enter("check", "-o", tmp_path / "report.json", "--format", "json")

@@ -138,3 +138,32 @@ def test_global_rows_are_read_in_a_loop():
     report, out = rows_of_four("(int (*)[4])x", shared_mem=32)
     assert not report.findings, str(report)
     np.testing.assert_array_equal(out, np.tile(np.arange(128).reshape(32, 4).sum(1), 3))
+
+
+def test_quotients_are_worked_out_anew_where_threads_have_left_or_operands_have_changed():
+    body = """
+    int total = 0, n = a[i];
+    float sum = n;
+    for (int k = 0; k < n / 3; k++) sum += 2.0f;
+    total += (int)sum;
+    for (int k = 0; k < n / 3; k++) { total += n / 3; n -= 2; total += n / 3; }
+    if (n % 5 > 1) { total += n % 5; n += 7; }
+    b[i] = total + n % 5;
+    """
+    a, b = ramp(np.int32) % 23, np.zeros(LANES, np.int32)
+    launched(body, a, b)
+
+    def one(n):
+        total = n + n // 3 * 2
+        k = 0
+        while k < n // 3:
+            total += n // 3
+            n -= 2
+            total += n // 3
+            k += 1
+        if n % 5 > 1:
+            total += n % 5
+            n += 7
+        return total + n % 5
+
+    np.testing.assert_array_equal(b, [one(int(n)) for n in a])

@@ -1,7 +1,7 @@
 """Random kernels with defects around loops: machine code or not, the report is the same word for word.
 
-More programs: ``REFSIM_FUZZ_LOOPS=5000 python -m pytest tests/refsim/engine/native/test_findings_fuzz.py``; another
-region of seeds: ``REFSIM_FUZZ_SEED=100000``.
+More programs: ``REFSIM_FUZZ_LOOPS=5000 python -m pytest tests/refsim/engine/native/test_loop_findings_fuzz.py``;
+another region of seeds: ``REFSIM_FUZZ_SEED=100000``.
 """
 
 import os
