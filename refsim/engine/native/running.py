@@ -30,6 +30,8 @@ WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
 LINE = 64  # bytes that memory hands over at a time
 FEW_OPERATIONS = 16  # for each reading
 MOST_VARIANTS = 16  # that are compiled of one loop
+MOST_REFUSALS = 8  # in a row, after which a loop is asked
+ASKED_AGAIN = 64  # once in so many runs
 MOST_PREPARED = 16  # sets of subscripts that a batch remembers of one loop
 
 
@@ -83,6 +85,7 @@ class NativeLoop:
         self.needs_counter = any(o.kind == "counter" for o in plan.operations)
         self.variants: dict[Layout, Compiled] = {}
         self.work: dict[int, float] = {}  # operations of lanes that it has cost, by number of blocks
+        self.refusals = 0  # runs in a row that lane code had to make
 
     def __call__(
         self,
@@ -109,10 +112,16 @@ class NativeLoop:
             spent = self.work[lanes.shape[1]] = self.work.get(lanes.shape[1], 0.0) + work
             if spent < WORTH_COMPILING + WORTH_OPERATION * len(plan.operations):
                 return None
+            if self.refusals >= MOST_REFUSALS and self.refusals % ASKED_AGAIN:
+                self.refusals += 1
+                return None
         try:
-            return self._run(batch, lanes, Course(first, step, trips), arrays, indices, invariants, states)
+            values = self._run(batch, lanes, Course(first, step, trips), arrays, indices, invariants, states)
         except Unready:
+            self.refusals += 1
             return None
+        self.refusals = 0
+        return values
 
     def known(self) -> tuple[tuple[Layout, ...], dict[int, float]]:
         """What a process has learned of the loop: the variants that it compiled, and what the loop has cost."""

@@ -9,7 +9,7 @@ from same_bits import loops_of, same_bits
 
 import refsim
 from refsim.engine import run
-from refsim.engine.native import calls
+from refsim.engine.native import calls, running
 
 BLOCKS, THREADS = 33, 32
 
@@ -138,3 +138,24 @@ def downwards(x, out, step):
     for i in range(5, 0, step):
         total += x[i]
     out[cuda.grid(1)] = total
+
+
+def slopes(x, out):
+    t = cuda.threadIdx.x
+    total = float32(0)
+    for k in range(x.size // THREADS):
+        total += x[k * t]
+    out[cuda.grid(1)] = total
+
+
+def test_a_loop_that_lane_code_must_run_is_seldom_asked_again(monkeypatch):
+    monkeypatch.setattr(running, "WORTH_RUNNING", 1)
+    monkeypatch.setattr(running, "WORTH_COMPILING", 0)
+    monkeypatch.setattr(running, "WORTH_OPERATION", 0)
+    asked = []
+    run_loop = running.NativeLoop._run
+    monkeypatch.setattr(running.NativeLoop, "_run", lambda *given: asked.append(given) or run_loop(*given))
+    x, out = np.ones(THREADS * 4, np.float32), np.zeros(BLOCKS * THREADS, np.float32)
+    for _ in range(200):
+        refsim.launch(slopes, BLOCKS, THREADS, x, out)
+    assert len(asked) == running.MOST_REFUSALS + 200 // running.ASKED_AGAIN
