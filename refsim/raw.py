@@ -12,9 +12,10 @@ from refsim.engine.codegen import LaneCode, generate
 from refsim.frontends.cuda_cpp import Translation, module_variable, translate_one
 from refsim.frontends.cuda_cpp.collection import collection_paused
 from refsim.raw_arguments import leaf_values
+from refsim.recent import Recent
 
 # lane code by the identity of its translation, which is kept with it; translations are cached by their source
-_lane_codes: dict[int, tuple[Translation, LaneCode]] = {}
+_lane_codes: Recent[int, tuple[Translation, LaneCode]] = Recent(256)
 
 
 def _options(options: Any) -> tuple[str, ...]:
@@ -90,11 +91,12 @@ class RawKernel:
     def lane_code(self, args: tuple[Any, ...], device: Device) -> LaneCode:
         """The kernel compiled for a device."""
         translation = self.translation(device)
-        if id(translation) not in _lane_codes:
-            with collection_paused():
-                code = generate(translation.program, translation.types)
-            _lane_codes[id(translation)] = translation, code
-        return _lane_codes[id(translation)][1]
+        if id(translation) in _lane_codes:
+            return _lane_codes[id(translation)][1]
+        with collection_paused():
+            code = generate(translation.program, translation.types)
+        _lane_codes[id(translation)] = translation, code
+        return code
 
     def program_arguments(self, args: tuple[Any, ...], device: Device) -> tuple[Any, ...]:
         """Arguments as the program takes them: numbers of the declared types, structures taken apart.

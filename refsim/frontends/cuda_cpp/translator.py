@@ -24,6 +24,7 @@ from refsim.frontends.cuda_cpp.statements import Statements
 from refsim.frontends.cuda_cpp.tree import FUNCTIONS, Node, Tree
 from refsim.frontends.cuda_cpp.types import CType, Function, Reference, Void
 from refsim.frontends.cuda_cpp.values import InObject, LValue, Object
+from refsim.recent import Recent
 
 MOST_PASSES = 12
 DEEPEST_NESTING = 20_000
@@ -145,8 +146,8 @@ class Unit:
     headers: tuple[str, ...]
 
 
-_units: dict[Any, tuple[Unit, dict[str, tuple[float, int]]]] = {}
-_translations: dict[Any, tuple[Translation, dict[str, tuple[float, int]]]] = {}
+_units: Recent[Any, tuple[Unit, dict[str, tuple[float, int]]]] = Recent(8)  # some MB each
+_translations: Recent[Any, tuple[Translation, dict[str, tuple[float, int]]]] = Recent(256)
 
 
 def translate_source(
