@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
     from refsim.engine.native.machine_code import Compiled
 
+CALL = 1 << 14  # lanes for which an operation takes NumPy as long as it takes Python to ask for it
 WORTH_RUNNING = 1 << 18  # operations of lanes in one run of a loop: fewer are as fast in NumPy
 WORTH_COMPILING = 1e8  # operations of lanes that a loop has cost when it is compiled: about what compiling takes,
 WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
@@ -105,7 +106,7 @@ class NativeLoop:
             return None
         plan = self.plan
         trips = _trips(plan.relation, first, bound, step)
-        work = lanes.size * trips * len(plan.operations)
+        work = (lanes.size + CALL) * trips * len(plan.operations)
         if trips == 0 or (mode == "auto" and work < WORTH_RUNNING):
             return None
         if mode == "auto":

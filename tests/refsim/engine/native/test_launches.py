@@ -126,8 +126,8 @@ def test_launches_within_take_the_mode_that_was_chosen_for_all():
 def test_a_loop_is_compiled_when_it_has_cost_enough(monkeypatch):
     kernel, values = fresh_product(), arguments(32, 32)
     (loop,) = loops_of(kernel, *values)
-    once = 32 * 32 * 8 * len(loop.plan.operations)
-    assert once < running.WORTH_RUNNING
+    once = (32 * 32 + running.CALL) * 8 * len(loop.plan.operations)
+    monkeypatch.setattr(running, "WORTH_RUNNING", once + 1)
     launched(kernel, values, "auto")
     assert not loop.work, "runs that are too short for machine code count for nothing"
     monkeypatch.setattr(running, "WORTH_RUNNING", once)
