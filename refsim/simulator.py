@@ -124,7 +124,7 @@ def launch(
         loops, run in one, and so do launches with findings. None is what the command says, else 1.
     native
         When loops that only read arrays and compute run as machine code, with the same bits and findings:
-        ``"auto"`` compiles those that have cost enough, ``"always"`` all at once, ``"never"`` none. None is what
+        ``"auto"`` where they have cost enough and gain by it, ``"always"`` all at once, ``"never"`` none. None is what
         the command says, else ``"auto"``.
 
     Returns

@@ -513,10 +513,15 @@ class CodeGenerator(LaneExpressions):
         self.depth -= 1
         self._join_exits(exits, parent, needs, through)
         if native is not None:
-            native.sites = [n for n in range(first_site, len(self.sites)) if self.sites[n].noun == "read"]
+            loop, ended = native
+            self.emit(ended)
+            loop.sites = [n for n in range(first_site, len(self.sites)) if self.sites[n].noun == "read"]
 
-    def _native(self, s: Loop, needs: Needs) -> NativeLoop | None:
-        """Have machine code run a loop as far as it can; what is emitted next runs what is left."""
+    def _native(self, s: Loop, needs: Needs) -> tuple[NativeLoop, str] | None:
+        """Have machine code run a loop as far as it can; what is emitted next runs what is left.
+
+        Returns the loop, and the statement that says when lane code had to run all of it.
+        """
         if self.stepwise or self.counting:
             return None
         plan = plan_of(s, needs, self.types, self.uses.indices)
@@ -538,7 +543,7 @@ class CodeGenerator(LaneExpressions):
         self.emit(f"{done} = {loop}(B, S, {course}, {', '.join(f'({part})' for part in given)})")
         changed = [*(name for name, _ in plan.states), *plan.integers]
         self.emit(f"if {done} is not None: {self.tuple_of(changed)} = {done}")
-        return native
+        return native, f"if {done} is None: {loop}.ended(B)"
 
     def _watched(self, s: Loop) -> list[str] | None:
         """Variables on which a ``while`` loop's course depends; None for counted loops, which end."""

@@ -188,7 +188,7 @@ def _start(
         os.close(receive)
         for other in others:
             os.close(other.pipe)
-        run.cores = 1
+        run.cores, run.may_compile = 1, False  # another thread may hold the compiler, and not be here to give it back
         before = [None if _tags(m, checked) is not None else m.raw.copy() for m in memories]
         work(first, last)
         report = run.report_out

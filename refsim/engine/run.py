@@ -61,6 +61,7 @@ class Run:
         self.code = code
         self.native = native
         self.cores = usable_cores()
+        self.may_compile = True
         self.counting = counting
         self.device = device
         self.grid = grid

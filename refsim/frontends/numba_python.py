@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import weakref
 from types import FunctionType
 from typing import Any
 
@@ -74,7 +75,7 @@ class Translator(Recursion):
         self.types: dict[str, Type] = {}
         self.allocations: dict[Any, Allocation] = {}
         self.constants: dict[str, Any] = {}
-        self.captured: list[tuple[FunctionType, str, Any]] = []
+        self.captured: list[tuple[weakref.ref[FunctionType], str, Any]] = []
         self.scopes: list[Scope] = []
         self.out: list[Stmt] = []
         self.environment: Environment | None = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -47,11 +48,11 @@ class Translation:
 
     program: Program
     types: dict[str, Type]
-    captured: list[tuple[FunctionType, str, Any]]
+    captured: list[tuple[weakref.ref[FunctionType], str, Any]]
 
     def is_current(self) -> bool:
         """True while every captured global and closure value is still what it was."""
-        return all(_same_capture(lookup(function, name), value) for function, name, value in self.captured)
+        return all(_is_captured(function(), name, value) for function, name, value in self.captured)
 
 
 MISSING = object()
@@ -69,6 +70,10 @@ def lookup(function: FunctionType, name: str) -> Any:
     source = function.__globals__.get("__builtins__", {})
     members = source if isinstance(source, dict) else vars(source)
     return members.get(name, MISSING)
+
+
+def _is_captured(function: FunctionType | None, name: str, value: Any) -> bool:
+    return function is not None and _same_capture(lookup(function, name), value)
 
 
 def _same_capture(now: Any, then: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -49,7 +50,7 @@ class Statements(Expressions):
     """
 
     scopes: list[Scope]
-    captured: list[tuple[FunctionType, str, Any]]
+    captured: list[tuple[weakref.ref[FunctionType], str, Any]]
     counter: int
     incomplete: set[str]
     loop_names: list[set[str]]
@@ -97,7 +98,9 @@ class Statements(Expressions):
         value = lookup(scope.function, name)
         if value is MISSING:
             raise self.wrong(f"name {name!r} is not defined")
-        self.captured.append((scope.function, name, value.copy() if isinstance(value, np.ndarray) else value))
+        self.captured.append(
+            (weakref.ref(scope.function), name, value.copy() if isinstance(value, np.ndarray) else value)
+        )
         return Static(value)
 
     def _bind(self, name: str, value: Value) -> Value:

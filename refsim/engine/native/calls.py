@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
+import time
 from functools import cache
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from refsim.engine.native.machine_code import Compiled
 
 WORTH_A_CORE = 4e7  # operations of lanes for each core, in one run of a loop: about a millisecond
-MOST_AT_ONCE = 2e9  # operations of lanes for each core, that no signal can interrupt
+FIRST_PART = 1e7  # operations of lanes for each core, after which it is known how long they take
+PART_SECONDS = 0.05  # for which no signal can interrupt a loop
+MOST_GROWTH = 16.0  # of a part over the one before it
 
 
 class Call:
@@ -36,52 +39,54 @@ class Call:
         self.arrays[name] = array
         self.set(name, array.ctypes.data)
 
-    def run(self, rows: int, trips: int, work: int, cores: int) -> None:
+    def run(self, rows: int, trips: int, work: int, cores: int, kept: Any) -> None:
         """Run all trips, some at a time, so that Ctrl-C need not wait for all of them.
 
-        `work` is the number of operations of a trip, of all lanes together.
+        `work` is the number of operations of a trip, of all lanes together, `kept` what the parameters point into.
         """
         cores = max(1, min(cores, rows, int(work * trips / WORTH_A_CORE)))
-        step = max(1, int(cores * MOST_AT_ONCE / work))
-        for first in range(0, trips, step):
+        step = max(1, int(cores * FIRST_PART / work))
+        first = 0
+        while first < trips:
+            last = min(trips, first + step)
             self.set("first trip", first)
-            self.set("end trip", min(trips, first + step))
-            self._run_rows(rows, cores)
+            self.set("end trip", last)
+            started = time.perf_counter()
+            self._run_rows(rows, cores, kept)
+            faster = PART_SECONDS / max(time.perf_counter() - started, 1e-9)
+            step = max(1, int(step * min(faster, MOST_GROWTH)))
+            first = last
             for dtype in CARRIERS:  # where one part ends, the next begins
                 self.set(f"in {dtype}", int(self.table[self.code.positions[f"out {dtype}"]]))
 
-    def _run_rows(self, rows: int, cores: int) -> None:
+    def _run_rows(self, rows: int, cores: int, kept: Any) -> None:
         """Run all threads of the set, a part of them on each core."""
         parts = []
         for core in range(cores):
             self.set("first row", rows * core // cores)
             self.set("end row", rows * (core + 1) // cores)
             parts.append(self.table.copy())
-        helpers = [Thread(target=self.code.run, args=(part.ctypes.data,)) for part in parts[1:]]
-        try:
-            mine = [parts[0]]
-            for helper, part in zip(helpers, parts[1:], strict=True):
-                try:
-                    helper.start()
-                except RuntimeError:  # no thread is to be had
-                    mine.append(part)
-            for part in mine:
-                self.code.run(part.ctypes.data)
-        finally:
-            _wait_for(helpers)
-
-
-def _wait_for(helpers: list[Thread]) -> None:
-    """Wait for threads, which write to memory that is given up next, also while Ctrl-C is pressed."""
-    interrupted = None
-    for helper in helpers:
-        while helper.is_alive():
+        mine, waiting = [parts[0]], []
+        for part in parts[1:]:
+            done = _thread.allocate_lock()
+            done.acquire()
             try:
-                helper.join()
-            except KeyboardInterrupt as error:
-                interrupted = error
-    if interrupted is not None:
-        raise interrupted
+                _thread.start_new_thread(_run_part, (self.code, part, dict(self.arrays), kept, done))
+                waiting.append(done)
+            except RuntimeError:  # no thread is to be had
+                mine.append(part)
+        for part in mine:
+            self.code.run(part.ctypes.data)
+        for done in waiting:
+            done.acquire()
+
+
+def _run_part(code: Compiled, part: Any, arrays: dict[str, Any], kept: Any, done: Any) -> None:
+    """Run a part in a thread, which holds all that it reads and writes: Ctrl-C may end the launch before it is done."""
+    try:
+        code.run(part.ctypes.data)
+    finally:
+        done.release()
 
 
 # ------------------------------------------------------------------------------------- loops of NumPy's functions

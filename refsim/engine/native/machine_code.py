@@ -12,6 +12,8 @@ on. So a function gives the same bits here as in lane code.
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -45,6 +47,13 @@ AT_HAND = frozenset({"constant", "invariant", "state"})  # what every stage can 
 # ------------------------------------------------------------------------------------------------- compiling
 
 
+_compiling = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a fork waits until nobody compiles: the child could not have LLVM's lock back
+    os.register_at_fork(
+        before=_compiling.acquire, after_in_parent=_compiling.release, after_in_child=_compiling.release
+    )
+
+
 @dataclass(frozen=True)
 class Compiled:
     """The function of one variant, which takes the address of its parameters; it lives as long as `engine`."""
@@ -71,6 +80,11 @@ def _machine() -> Any:
 
 def compiled(plan: Plan, layout: Layout) -> Compiled:
     """Machine code for one variant of a plan."""
+    with _compiling:
+        return _compiled(plan, layout)
+
+
+def _compiled(plan: Plan, layout: Layout) -> Compiled:
     machine = _machine()
     module = ir.Module("loop")
     module.triple = machine.triple

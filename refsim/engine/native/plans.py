@@ -41,6 +41,7 @@ from refsim.engine.range_tests import range_test
 FLOATS = frozenset({"float32", "float64"})
 NUMBERS = FLOATS | INTEGERS
 HALVES = frozenset({"float16", "bfloat16"})  # only read, and converted
+MOST_OPERATIONS, MOST_CALLS = 1500, 60  # more would be compiled for seconds
 ORDERS = frozenset({"<", "<=", ">", ">="})
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 EXACT = frozenset({"sqrt", "fabs", "abs"})
@@ -178,6 +179,8 @@ class _Planner:
         if not states or any(self.types[n] not in NUMBERS for n, _ in states):
             raise _Unfit
         if any(name not in self.values for name in self.carried):
+            raise _Unfit
+        if len(self.operations) > MOST_OPERATIONS or sum(o.kind == "call" for o in self.operations) > MOST_CALLS:
             raise _Unfit
         return Plan(
             counter=self.counter,

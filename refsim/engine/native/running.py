@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from refsim.engine.lanes import LaneSet
     from refsim.engine.native.machine_code import Compiled
 
-CALL = 1 << 14  # lanes for which an operation takes NumPy as long as it takes Python to ask for it
-WORTH_RUNNING = 1 << 18  # operations of lanes in one run of a loop: fewer are as fast in NumPy
-WORTH_COMPILING = 1e8  # operations of lanes that a loop has cost when it is compiled: about what compiling takes,
-WORTH_OPERATION = 1.5e6  # and so many more for each of its operations
+CALL = 2048  # lanes for which an operation takes NumPy as long as being called does
+COMPILING = 0.03, 5e-4, 4e-3, 16e-3  # about how many seconds: in any case, for an operation, a state and a call
+ENOUGH = 3  # runs of machine code after which it is compared with lane code
 LINE = 64  # bytes that memory hands over at a time
 FEW_OPERATIONS = 16  # for each reading
 MOST_VARIANTS = 16  # that are compiled of one loop
-MOST_REFUSALS = 8  # in a row, after which a loop is asked
-ASKED_AGAIN = 64  # once in so many runs
+MOST_REFUSALS = 8  # runs in a row that lane code had to make, after which a loop is left to it
 MOST_PREPARED = 16  # sets of subscripts that a batch remembers of one loop
 
 
@@ -49,6 +47,24 @@ class Prepared:
     numbers: list[int]
     reads: dict[SharedMemory, list[tuple[int, View, Any, int]]]
     kept: tuple[Any, ...]
+
+
+@dataclass
+class Costs:
+    """What the runs of a loop for one number of blocks have taken: seconds, and operations of lanes."""
+
+    lane_seconds: float = 0.0
+    lane_work: float = 0.0
+    native_seconds: float = 0.0
+    native_work: float = 0.0
+    native_runs: int = 0
+    refusals: int = 0
+    left: bool = False  # to lane code, for good
+
+    def compare(self) -> None:
+        """Leave the loop to lane code if machine code takes longer."""
+        if self.native_runs >= ENOUGH and self.lane_work:
+            self.left = self.native_seconds * self.lane_work > self.lane_seconds * self.native_work
 
 
 @dataclass
@@ -85,8 +101,11 @@ class NativeLoop:
         self.functions = functions_called(plan)
         self.needs_counter = any(o.kind == "counter" for o in plan.operations)
         self.variants: dict[Layout, Compiled] = {}
-        self.work: dict[int, float] = {}  # operations of lanes that it has cost, by number of blocks
-        self.refusals = 0  # runs in a row that lane code had to make
+        self.costs: dict[int, Costs] = {}  # by number of blocks
+        calls = sum(o.kind == "call" for o in plan.operations)
+        counts = 1, len(plan.operations), len(plan.states), calls
+        self.compiling = sum(n * seconds for n, seconds in zip(counts, COMPILING, strict=True))
+        self.wanted: set[Layout] = set()  # variants that a worker could not compile
 
     def __call__(
         self,
@@ -104,37 +123,59 @@ class NativeLoop:
         mode = batch.run.native
         if mode == "never" or lanes.flat is not None:
             return None
-        plan = self.plan
-        trips = _trips(plan.relation, first, bound, step)
-        work = (lanes.size + CALL) * trips * len(plan.operations)
-        if trips == 0 or (mode == "auto" and work < WORTH_RUNNING):
+        trips = _trips(self.plan.relation, first, bound, step)
+        if trips == 0:
             return None
-        if mode == "auto":
-            spent = self.work[lanes.shape[1]] = self.work.get(lanes.shape[1], 0.0) + work
-            if spent < WORTH_COMPILING + WORTH_OPERATION * len(plan.operations):
+        given = batch, lanes, Course(first, step, trips), arrays, indices, invariants, states
+        if mode == "always":
+            try:
+                return self._run(*given)
+            except Unready:
                 return None
-            if self.refusals >= MOST_REFUSALS and self.refusals % ASKED_AGAIN:
-                self.refusals += 1
-                return None
-        try:
-            values = self._run(batch, lanes, Course(first, step, trips), arrays, indices, invariants, states)
-        except Unready:
-            self.refusals += 1
-            return None
-        self.refusals = 0
-        return values
+        costs = self.costs.setdefault(lanes.shape[1], Costs())
+        return None if costs.left else self._weighed(costs, (lanes.size + CALL) * trips, *given)
 
-    def known(self) -> tuple[tuple[Layout, ...], dict[int, float]]:
-        """What a process has learned of the loop: the variants that it compiled, and what the loop has cost."""
-        return tuple(self.variants), self.work
+    def _weighed(self, costs: Costs, work: float, batch: Batch, *given: Any) -> tuple[Any, ...] | None:
+        """The values, where lane code has cost what compiling does, and machine code is not slower."""
+        if costs.lane_seconds >= self.compiling:
+            started, variants = time.perf_counter(), len(self.variants)
+            try:
+                values = self._run(batch, *given)
+            except (Unready, ImportError, OSError, MemoryError):  # the last ones where LLVM cannot be had
+                costs.refusals += 1
+                costs.left = costs.refusals >= MOST_REFUSALS
+            else:
+                costs.refusals = 0
+                if len(self.variants) == variants:
+                    costs.native_seconds += time.perf_counter() - started
+                    costs.native_work += work
+                    costs.native_runs += 1
+                    costs.compare()
+                return values
+        batch.native.setdefault(id(self), {})["started"] = time.perf_counter(), costs, work
+        return None
 
-    def learn(self, layouts: tuple[Layout, ...], work: dict[int, float]) -> None:
-        """Take over what another process has learned, so that the next one need not compile it again."""
-        for columns, spent in work.items():
-            self.work[columns] = max(spent, self.work.get(columns, 0.0))
+    def ended(self, batch: Batch) -> None:
+        """Lane code has run the loop: note what that took."""
+        started = batch.native.get(id(self), {}).pop("started", None)
+        if started is not None:
+            begin, costs, work = started
+            costs.lane_seconds += time.perf_counter() - begin
+            costs.lane_work += work
+
+    def known(self) -> tuple[tuple[Layout, ...], dict[int, Costs]]:
+        """What a process has learned of the loop: the variants that it wants, and what the loop has cost."""
+        return (*self.variants, *self.wanted), self.costs
+
+    def learn(self, layouts: tuple[Layout, ...], costs: dict[int, Costs]) -> None:
+        """Take over what a worker has learned, and compile what it could not."""
+        for columns, found in costs.items():
+            mine = self.costs.setdefault(columns, found)
+            if found.lane_seconds > mine.lane_seconds:
+                self.costs[columns] = found
         for layout in layouts:
-            with contextlib.suppress(Unready):
-                self._variant(layout)
+            with contextlib.suppress(Unready, ImportError, OSError, MemoryError):
+                self._variant(layout, True)
 
     # -------------------------------------------------------------------------------------------- the run
 
@@ -158,17 +199,17 @@ class NativeLoop:
         memory = batch.native.setdefault(id(self), {})
         prepared = self._prepared(memory, lanes, course, arrays, indices)
         if batch.run.native == "auto" and self._is_in_vain(prepared):
-            self.work[lanes.shape[1]] = -math.inf
+            self.costs[lanes.shape[1]].left = True
             raise Unready
         inputs, kinds = self._invariants(memory, lanes, invariants)
         if not arrays and "full" not in (*kinds, *map(_kind, states)):
             raise Unready  # the same in many lanes: lane code computes it once
-        code = self._variant(Layout(lanes.shape[1], kinds, prepared.groups))
+        code = self._variant(Layout(lanes.shape[1], kinds, prepared.groups), batch.run.may_compile)
         integers = self._integers(course, indices)
         call = self._call(memory, code, prepared, inputs, course)
         for name, block in self._blocks(memory, lanes, states).items():
             call.point(name, block)
-        call.run(lanes.shape[0], course.trips, lanes.size * len(self.plan.operations), batch.run.cores)
+        call.run(lanes.shape[0], course.trips, lanes.size * len(self.plan.operations), batch.run.cores, prepared)
         self._tell_shadows(batch, lanes, course.trips, prepared)
         results = {
             name: view
@@ -211,9 +252,12 @@ class NativeLoop:
         )
         return far and len(self.plan.operations) < FEW_OPERATIONS * len(self.plan.readings)
 
-    def _variant(self, layout: Layout) -> Compiled:
+    def _variant(self, layout: Layout, may_compile: bool) -> Compiled:
         if layout not in self.variants:
             if len(self.variants) >= MOST_VARIANTS:
+                raise Unready
+            if not may_compile:
+                self.wanted.add(layout)
                 raise Unready
             from refsim.engine.native.machine_code import compiled  # LLVM, which few launches need
 

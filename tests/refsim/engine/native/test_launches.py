@@ -3,6 +3,8 @@
 import gc
 import os
 import threading
+import time
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from numba import cuda, float32
 from same_bits import loops_of, same_bits
 
 import refsim
-from refsim.engine.native import running
+from refsim.engine.native import machine_code, running
 from refsim.engine.options import launch_options
 
 SIZE = 64
@@ -123,22 +125,23 @@ def test_launches_within_take_the_mode_that_was_chosen_for_all():
     assert variants(other, values) == 0
 
 
-def test_a_loop_is_compiled_when_it_has_cost_enough(monkeypatch):
+def test_a_loop_is_compiled_when_it_has_cost_enough():
     kernel, values = fresh_product(), arguments(32, 32)
     (loop,) = loops_of(kernel, *values)
-    once = (32 * 32 + running.CALL) * 8 * len(loop.plan.operations)
-    monkeypatch.setattr(running, "WORTH_RUNNING", once + 1)
-    launched(kernel, values, "auto")
-    assert not loop.work, "runs that are too short for machine code count for nothing"
-    monkeypatch.setattr(running, "WORTH_RUNNING", once)
-    monkeypatch.setattr(running, "WORTH_COMPILING", 20 * once)
-    monkeypatch.setattr(running, "WORTH_OPERATION", 0)
+    assert 0.01 < loop.compiling < 1
     _, never = launched(kernel, values, "never")
-    for runs in (8, 16, 24, 32):
+    assert not loop.costs
+    seconds = []
+    while len(seconds) < 500 and not loop.variants:
         _, auto = launched(kernel, values, "auto")
         assert same_bits(auto, never)
-        assert loop.work == {4 * 4: runs * once}
-        assert bool(loop.variants) == (runs > 20), runs
+        (costs,) = loop.costs.values()
+        seconds.append(costs.lane_seconds)
+    assert seconds == sorted(seconds)
+    assert seconds[-1] >= loop.compiling
+    assert len(seconds) > 1
+    _, auto = launched(kernel, values, "auto")
+    assert same_bits(auto, never)
 
 
 def test_each_number_of_blocks_has_code_of_its_own_up_to_a_limit():
@@ -181,3 +184,25 @@ def test_code_that_is_no_longer_needed_leaves_other_code_alone():
         assert same_bits(always, launched(kernel, values, "never")[1])
         del kernel
         gc.collect()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_until_nobody_compiles(monkeypatch):
+    begun = threading.Event()
+
+    def slow(plan, layout):
+        begun.set()
+        time.sleep(0.3)
+
+    monkeypatch.setattr(machine_code, "_compiled", slow)
+    compiling = threading.Thread(target=machine_code.compiled, args=(None, None))
+    compiling.start()
+    begun.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if not pid:
+        os._exit(0 if machine_code._compiling.acquire(timeout=5) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    compiling.join()
+    assert not machine_code._compiling.locked()

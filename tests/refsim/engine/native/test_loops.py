@@ -1,6 +1,9 @@
 """Loops that run as machine code: one thing at a time."""
 
 import math
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from same_bits import loops_of, same_bits
 
 import refsim
 from refsim.engine import run
-from refsim.engine.native import calls, running
+from refsim.engine.native import calls, machine_code, running
 
 BLOCKS, THREADS = 33, 32
 
@@ -78,27 +81,29 @@ def products(a, b, out):
     out[i] = total - decayed
 
 
-@pytest.mark.parametrize("most_at_once", [1, 1e5, 2e9])
+@pytest.mark.parametrize(("first", "seconds"), [(1, 0.0), (1e5, 1e-4), (1e7, 0.05)])
 @pytest.mark.parametrize("threads", [0, 1, 3])
-def test_trips_and_rows_in_parts(monkeypatch, most_at_once, threads):
-    class Fewer(calls.Thread):
-        started = 0
+def test_trips_and_rows_in_parts(monkeypatch, first, seconds, threads):
+    started = []
 
-        def start(self):
-            if Fewer.started == threads:
-                raise RuntimeError("can't start new thread")
-            Fewer.started += 1
-            super().start()
+    def start(*given):
+        if len(started) % 3 >= threads:
+            started.append(None)
+            raise RuntimeError("can't start new thread")
+        started.append(given)
+        return start_new_thread(*given)
 
-    monkeypatch.setattr(calls, "MOST_AT_ONCE", most_at_once)
+    start_new_thread = calls._thread.start_new_thread
+    monkeypatch.setattr(calls, "FIRST_PART", first)
+    monkeypatch.setattr(calls, "PART_SECONDS", seconds)
     monkeypatch.setattr(calls, "WORTH_A_CORE", 1)
-    monkeypatch.setattr(calls, "Thread", Fewer)
+    monkeypatch.setattr(calls._thread, "start_new_thread", start)
     monkeypatch.setattr(run, "usable_cores", lambda: 4)
     rng = np.random.default_rng(2)
     a, b = rng.normal(size=BLOCKS * THREADS).astype(np.float32), rng.normal(size=(7, 32)).astype(np.float32)
     never, always = launched(products, a, b, np.zeros_like(a))
     assert same_bits(always, never)
-    assert Fewer.started == threads
+    assert any(started) == (threads > 0)
 
 
 def strided(x, out, step):
@@ -148,14 +153,98 @@ def slopes(x, out):
     out[cuda.grid(1)] = total
 
 
-def test_a_loop_that_lane_code_must_run_is_seldom_asked_again(monkeypatch):
-    monkeypatch.setattr(running, "WORTH_RUNNING", 1)
-    monkeypatch.setattr(running, "WORTH_COMPILING", 0)
-    monkeypatch.setattr(running, "WORTH_OPERATION", 0)
+def test_a_loop_that_lane_code_must_run_is_left_to_it(monkeypatch):
     asked = []
     run_loop = running.NativeLoop._run
     monkeypatch.setattr(running.NativeLoop, "_run", lambda *given: asked.append(given) or run_loop(*given))
     x, out = np.ones(THREADS * 4, np.float32), np.zeros(BLOCKS * THREADS, np.float32)
-    for _ in range(200):
+    (loop,) = loops_of(slopes, x, out)
+    loop.compiling = 0.0
+    for _ in range(2 * running.MOST_REFUSALS):
         refsim.launch(slopes, BLOCKS, THREADS, x, out)
-    assert len(asked) == running.MOST_REFUSALS + 200 // running.ASKED_AGAIN
+    assert len(asked) == running.MOST_REFUSALS
+
+
+def short(x, out):
+    total = float32(0)
+    for k in range(2):
+        total += x[k]
+    out[cuda.grid(1)] = total * cuda.threadIdx.x
+
+
+def test_a_loop_that_is_slower_as_machine_code_is_left_to_lane_code(monkeypatch):
+    x, out = np.ones(4, np.float32), np.zeros(BLOCKS * THREADS, np.float32)
+    (loop,) = loops_of(short, x, out)
+    loop.compiling = 1e-9
+    run_loop = running.NativeLoop._run
+    monkeypatch.setattr(running.NativeLoop, "_run", lambda *given: time.sleep(0.01) or run_loop(*given))
+    for _ in range(running.ENOUGH + 6):
+        refsim.launch(short, BLOCKS, THREADS, x, out)
+    (costs,) = loop.costs.values()
+    assert costs.left
+    assert costs.native_runs == running.ENOUGH
+
+
+@pytest.mark.parametrize("error", [ImportError("no llvmlite"), OSError("no libllvmlite.so"), MemoryError()])
+def test_without_a_compiler_launches_run_as_lane_code(monkeypatch, error):
+    x, out = np.ones(4, np.float32), np.zeros(BLOCKS * THREADS, np.float32)
+    loops_of(short, x, out)[0].variants.clear()
+
+    def compiled(*_):
+        raise error
+
+    monkeypatch.setattr(machine_code, "compiled", compiled)
+    (loop,) = loops_of(short, x, out)
+    loop.compiling, loop.costs = 0.0, {}
+    for _ in range(4):
+        out[:] = 0
+        refsim.launch(short, BLOCKS, THREADS, x, out)
+        np.testing.assert_array_equal(out, np.tile(2 * np.arange(THREADS), BLOCKS))
+    assert not loop.variants
+
+
+def test_ctrl_c_leaves_no_thread_that_writes_to_memory_of_others(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(INTERRUPTED)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    interrupts, changed = map(int, done.stdout.split())
+    assert interrupts > 3
+    assert changed == 0
+
+
+INTERRUPTED = """
+import gc, random, signal, time
+import numpy as np
+import refsim
+from numba import cuda
+
+@cuda.jit
+def decay(x, out, n):
+    i = cuda.grid(1)
+    total = x[i % 64] * i
+    for j in range(n):
+        total = total * 0.5 + x[j]
+    out[i] = total
+
+x, out = np.random.default_rng(0).random(6000), np.zeros(8192 * 4)
+refsim.launch(decay, 8192, 4, x, out, 6000, native="always")
+start = time.time()
+refsim.launch(decay, 8192, 4, x, out, 6000, native="always")
+taken = time.time() - start
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupts = changed = 0
+end = time.time() + 3
+while time.time() < end:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.random() * taken)
+        refsim.launch(decay, 8192, 4, x, out, 6000, native="always")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupts += 1
+        gc.collect()
+        others = [np.ones(60000) for _ in range(4)]
+        time.sleep(0.02)
+        changed += sum(int((other != 1).sum()) for other in others)
+print(interrupts, changed)
+"""
