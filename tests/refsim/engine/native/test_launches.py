@@ -199,7 +199,7 @@ def test_a_fork_waits_until_nobody_compiles(monkeypatch):
     compiling.start()
     begun.wait()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore")  # of Python and of JAX, which warn of threads
         pid = os.fork()
     if not pid:
         os._exit(0 if machine_code._compiling.acquire(timeout=5) else 1)
