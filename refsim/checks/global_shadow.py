@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from refsim.engine.views import View
 
 
+LARGE_PAGES = 1 << 22, 1 << 28  # bytes from which NumPy asks for large pages, and from which few may ever be touched
+
+
+def _no_tags(granules: int) -> Any:
+    """A zero for each granule.
+
+    NumPy asks the operating system for large pages where it is not to clear an array: to fetch memory in small ones
+    takes longer than to clear it.
+    """
+    if not LARGE_PAGES[0] <= 8 * granules < LARGE_PAGES[1]:
+        return np.zeros(granules, np.int64)
+    tags = np.empty(granules, np.int64)
+    tags.fill(0)
+    return tags
+
+
 class GlobalShadow:
     """Shadow of one allocation of global memory over a whole launch.
 
@@ -28,8 +44,8 @@ class GlobalShadow:
         self.run = run
         self.initialized = initialized
         self.races = races
-        self.tag = np.zeros(granules if races or initialized is not None else 0, np.int64)
-        self.reader = np.zeros(granules, np.int64) if races and reads else None
+        self.tag = _no_tags(granules if races or initialized is not None else 0)
+        self.reader = _no_tags(granules) if races and reads else None
         # who read: 0 one thread, 1 several of a block, 2 several blocks; and the reader before the last one
         self.spread = np.zeros(granules, np.uint8) if races and reads else None
         self.earlier = np.zeros(granules, np.int64) if races and reads else None
