@@ -140,7 +140,7 @@ def draw(measured: dict[str, dict[str, list[float]]], target: Path) -> None:
         for way, costs in measured[line.name].items():
             axis.loglog(line.sizes, costs, "o-", label=f"as {way}")
         costs = measured[line.name]["NumPy"]
-        axis.loglog(line.sizes, [costs[-1] * s / line.sizes[-1] for s in line.sizes], ":", label="linear")
+        axis.loglog(line.sizes, [costs[-1] * s / line.sizes[-1] for s in line.sizes], ":", color="gray", label="linear")
         axis.set_xlabel(line.name)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds per launch, every check on")
