@@ -244,7 +244,9 @@ class _Writer(VectorCode):
     def _reserve(self) -> None:
         """Room for what crosses from one stage to a later one, and for the arguments of NumPy's loops."""
         b = self.b
-        crossing = {n for m, o in enumerate(self.plan.operations) for n in o.operands if self._crosses(n, m)}
+        crossing = {
+            n for m, o in enumerate(self.plan.operations) for n in o.operands if self.levels[n] < self.levels[m]
+        }
         crossing |= {n for m, o in enumerate(self.plan.operations) if o.kind == "call" for n in (m, *o.operands)}
         crossing |= {n for _, n in self.plan.states if self.levels[n] < self._last_level()}
         crossing = {n for n in crossing if self.plan.operations[n].kind not in AT_HAND}
@@ -262,13 +264,6 @@ class _Writer(VectorCode):
 
     def _last_level(self) -> int:
         return max(level + (o.kind == "call") for level, o in zip(self.levels, self.plan.operations, strict=True))
-
-    def _crosses(self, n: int, m: int) -> bool:
-        return self.levels[n] < self.levels[m] and self.plan.operations[n].kind not in (
-            "constant",
-            "invariant",
-            "state",
-        )
 
     def _in_stages(self) -> None:
         columns = self.layout.columns

@@ -43,7 +43,7 @@ NUMBERS = FLOATS | INTEGERS
 HALVES = frozenset({"float16", "bfloat16"})  # only read, and converted
 MOST_OPERATIONS, MOST_CALLS = 1500, 60  # more would be compiled for seconds
 ORDERS = frozenset({"<", "<=", ">", ">="})
-COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+COMPARISONS = ORDERS | {"==", "!="}
 EXACT = frozenset({"sqrt", "fabs", "abs"})
 CHOICES = frozenset({"fmax", "fmin", "max", "min"})
 BITWISE = frozenset({"&", "|", "^"})
